@@ -1,0 +1,218 @@
+"""Text to `RawStamp` and back.
+
+Every parser gets its times from here, so that a format is understood in one way everywhere. A function returns
+none for text that is no time or lies outside the calendar; it never guesses a zone or a year.
+"""
+
+from __future__ import annotations
+
+import calendar
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import regex
+from dateutil import parser as dateutil_parser
+
+from .model import RawStamp, StampForm
+
+YEARLESS_YEAR = 2000
+"""Stands for an unknown year: a leap year, so 29 February exists."""
+
+MONTHS = {name: i for i, name in enumerate(calendar.month_abbr) if name}
+_OTHER_MONTHS = {
+    # journalctl and dmesg follow LC_TIME; abbreviations of glibc locales seen on servers
+    "Mär": 3, "Mai": 5, "Okt": 10, "Dez": 12,
+    "janv.": 1, "févr.": 2, "mars": 3, "avril": 4, "mai": 5, "juin": 6, "juil.": 7, "août": 8,
+    "sept.": 9, "oct.": 10, "nov.": 11, "déc.": 12,
+    "ene": 1, "feb": 2, "mar": 3, "abr": 4, "may": 5, "jun": 6, "jul": 7, "ago": 8, "sep": 9, "oct": 10,
+    "nov": 11, "dic": 12,
+}  # fmt: skip
+
+_ISO = regex.compile(
+    r"(?P<y>\d{4})-(?P<mo>\d\d)-(?P<d>\d\d)[T ](?P<h>\d\d):(?P<mi>\d\d)(?::(?P<s>\d\d)(?P<frac>[.,]\d{1,9})?)?"
+    r"(?P<zone>Z| ?UTC| ?GMT|[+-]\d\d:?\d\d)?"
+)
+_CTIME = regex.compile(
+    r"(?:(?P<wd>\p{L}{2,4}\.?) +)?(?P<mon>\p{L}{3,5}\.?|\d{1,2}月) +(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
+    r"(?P<frac>\.\d{1,9})?(?: (?P<y>\d{4}))?"
+)
+_AGE_PART = regex.compile(r"(\d+)([ywdhms])")
+_AGE = regex.compile(r"(?:\d+[ywdhms])+")
+_UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
+_SIZE_OFFSET = regex.compile(r"([+-])(\d\d):?(\d\d)")
+
+
+def epoch(moment: datetime) -> float:
+    """Unix time of an aware datetime; of a naive one, its wall time read as UTC."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(seconds=1)
+
+
+def wall(seconds: float) -> datetime:
+    """The naive UTC wall time of a Unix time (or of a local time kept in that form)."""
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).replace(tzinfo=None)
+
+
+def iso_utc(seconds: float, digits: int = 3) -> str:
+    """`2026-11-29T21:25:17.447Z`. Years outside 1–9999 come back as the bare number of seconds."""
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(seconds, digits))
+    except (OverflowError, ValueError):
+        return f"{seconds:.0f}s"
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    return f"{text}.{moment.microsecond // 1000:03d}Z" if digits else f"{text}Z"
+
+
+def _moment(
+    y: int, mo: int, d: int, h: int, mi: int, s: int, fraction: float = 0.0, tz: timezone | None = None
+) -> float | None:
+    leap, s = (1, 59) if s == 60 else (0, s)
+    try:
+        return epoch(datetime(y, mo, d, h, mi, s, tzinfo=tz or UTC)) + leap + fraction
+    except ValueError:
+        return None
+
+
+def _resolution(fraction: str | None) -> float:
+    return 10.0 ** -(len(fraction) - 1) if fraction else 1.0
+
+
+def fixed_zone(text: str) -> timezone | None:
+    """`+0800`, `-04:00`, `Z`, `UTC` as a zone; none for anything else."""
+    text = text.strip()
+    if text in ("Z", "UTC", "GMT", "z"):
+        return UTC
+    found = _SIZE_OFFSET.fullmatch(text)
+    if not found:
+        return None
+    sign = -1 if found[1] == "-" else 1
+    minutes = int(found[2]) * 60 + int(found[3])
+    return timezone(timedelta(minutes=sign * minutes)) if minutes < 24 * 60 else None
+
+
+def iso(text: str, layer: str) -> RawStamp | None:
+    """ISO 8601 and its cousins: `T` or blank, `.` or `,`, zone optional (`Z`, `+08:00`, `+0800`, ` UTC`)."""
+    found = _ISO.match(text.strip())
+    return _from_iso(found, layer) if found else None
+
+
+def _from_iso(found: regex.Match[str], layer: str) -> RawStamp | None:
+    fraction = found["frac"]
+    zone = fixed_zone(found["zone"]) if found["zone"] else None
+    seconds = _moment(
+        int(found["y"]), int(found["mo"]), int(found["d"]), int(found["h"]), int(found["mi"]),
+        int(found["s"] or 0), float("0." + fraction[1:]) if fraction else 0.0, zone,
+    )  # fmt: skip
+    if seconds is None:
+        return None
+    form = StampForm.INSTANT if zone is not None else StampForm.LOCAL
+    resolution = _resolution(fraction) if found["s"] else 60.0
+    return RawStamp(form, layer, seconds, resolution)
+
+
+def month_number(name: str) -> int | None:
+    """Month from an abbreviation in English or a common locale, or from `11月`."""
+    if name.endswith("月") and name[:-1].isdigit():
+        number = int(name[:-1])
+        return number if 1 <= number <= 12 else None
+    return MONTHS.get(name[:3].capitalize()) or _OTHER_MONTHS.get(name) or _OTHER_MONTHS.get(name.lower())
+
+
+def ctime(text: str, layer: str, zone: str = "") -> RawStamp | None:
+    """`[Sun ]Nov 29 21:25:17[.123456][ 2026]`, also localised (`月 1月 26 01:49:41 2026`)."""
+    found = _CTIME.match(text.strip())
+    if not found:
+        return None
+    month = month_number(found["mon"])
+    if month is None:
+        return None
+    fraction = found["frac"]
+    year = int(found["y"]) if found["y"] else YEARLESS_YEAR
+    seconds = _moment(
+        year, month, int(found["d"]), int(found["h"]), int(found["mi"]), int(found["s"]),
+        float("0" + fraction) if fraction else 0.0,
+    )  # fmt: skip
+    if seconds is None:
+        return None
+    form = StampForm.LOCAL if found["y"] else StampForm.YEARLESS
+    return RawStamp(form, layer, seconds, _resolution(fraction), zone)
+
+
+def month_day(month: int, day: int, hms: str, layer: str) -> RawStamp | None:
+    """`11`, `29`, `21:25:17[.123456]`: the yearless stamps of vLLM and klog."""
+    clock, _, fraction = hms.partition(".")
+    h, mi, s = (int(part) for part in clock.split(":"))
+    seconds = _moment(YEARLESS_YEAR, month, day, h, mi, s, float("0." + fraction) if fraction else 0.0)
+    if seconds is None:
+        return None
+    return RawStamp(StampForm.YEARLESS, layer, seconds, _resolution("." + fraction if fraction else None))
+
+
+def instant(seconds: float, layer: str, resolution_s: float = 1e-6) -> RawStamp | None:
+    """A Unix time; none outside the years 1990 to 2100, which no log of this field can mean."""
+    if not 631152000 <= seconds < 4102444800:
+        return None
+    return RawStamp(StampForm.INSTANT, layer, seconds, resolution_s)
+
+
+def boot(seconds: str | float, layer: str = "dmesg") -> RawStamp:
+    """Seconds since boot, `39.447599`."""
+    fraction = str(seconds).partition(".")[2]
+    return RawStamp(StampForm.BOOT, layer, float(seconds), _resolution("." + fraction if fraction else None))
+
+
+def rfc1123(text: str, layer: str) -> RawStamp | None:
+    """`Sun, 29 Nov 2026 21:08:42 +0000` as kubectl describe prints it; none for its zero times (years 1 and 1970)."""
+    try:
+        moment = dateutil_parser.parse(text)
+    except (ValueError, OverflowError, dateutil_parser.ParserError):
+        return None
+    if moment.tzinfo is None:
+        return RawStamp(StampForm.LOCAL, layer, epoch(moment))
+    return instant(epoch(moment), layer, 1.0)
+
+
+@lru_cache(maxsize=4096)
+def duration(text: str) -> tuple[float, float] | None:
+    """kubectl's HumanDuration: `5m32s` → (332, 1): the shown seconds and the width of the truncation.
+
+    The true age lies in [shown, shown + width): 1 s below 10 minutes, 1 min below 8 h, 1 h below 8 days, then 1 day
+    (kubernetes apimachinery `duration.HumanDuration`).
+    """
+    if not _AGE.fullmatch(text):
+        return None
+    shown = float(sum(int(n) * _UNIT_S[u] for n, u in _AGE_PART.findall(text)))
+    last = text[-1]
+    width = float(_UNIT_S[last])
+    return shown, width
+
+
+def age(text: str, layer: str) -> RawStamp | None:
+    """An age before the capture; `seconds` is the middle of the truncation interval."""
+    parsed = duration(text)
+    if parsed is None:
+        return None
+    shown, width = parsed
+    return RawStamp(StampForm.AGE, layer, shown + width / 2, width)
+
+
+def zone(name: str) -> ZoneInfo | timezone | None:
+    """An IANA zone, a fixed offset (`+08:00`, `UTC+8`), or none."""
+    fixed = fixed_zone(name)
+    if fixed is not None:
+        return fixed
+    if name.upper().startswith("UTC") and len(name) > 3:
+        sign, _, rest = name[3], "", name[4:]
+        hours, _, minutes = rest.partition(":")
+        if sign in "+-" and hours.isdigit():
+            return fixed_zone(f"{sign}{int(hours):02d}:{minutes or '00'}")
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def with_zone(stamp: RawStamp, abbreviation: str) -> RawStamp:
+    """A local stamp that prints an ambiguous zone abbreviation (`EST`, `CST`); the clock solver may use it."""
+    return RawStamp(stamp.form, stamp.layer, stamp.seconds, stamp.resolution_s, abbreviation)
