@@ -1,0 +1,189 @@
+"""All line logs, read in one way: candidate lines → records → events.
+
+Records come from `records.unwrap`. Assemblers join records of one channel into one event (a traceback, a kernel OOM
+report); refiners give single messages a kind and typed fields. Every other candidate stays a `log` event, for the
+signatures to judge.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..model import Event, Locator, Parsed, Samples, Scope
+from ..scan import Scanned, SeriesSpec, Window
+from ..sources import Format, Head
+from .records import Record, unwrap
+
+MAX_RECORD_CHARS = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """Events made of several records, and the lines they used up."""
+
+    events: tuple[Event, ...]
+    used: frozenset[int]
+    """Line numbers that no longer stand for themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How the messages of one channel are understood. One module a dialect."""
+
+    channel: str
+    anchors: tuple[str, ...] = ()
+    """Literals of lines that the dialect needs, beyond those of signatures."""
+    windows: tuple[Window, ...] = ()
+    series: tuple[SeriesSpec, ...] = ()
+    assemble: Callable[[Sequence[Record], str], Assembled] | None = None
+    """(records of this channel in file order, source path)."""
+    refine: Callable[[Event], Event] | None = None
+    """Gives a message its kind and fields; returns the event itself when it has nothing to add."""
+    samples: Callable[[Scanned, str], Sequence[Samples]] | None = None
+    """Rows of the `series` → samples."""
+
+
+def event_of(record: Record, source: str, channel: str = "") -> Event:
+    """A record as a plain event."""
+    return Event(
+        locator=Locator(source, record.line, record.line),
+        kind="log",
+        channel=channel or record.channel or "plain",
+        text=record.text[:MAX_RECORD_CHARS],
+        stamps=record.stamps,
+        scope=record.scope,
+        level=record.level,
+        count=record.count,
+        last_line=record.last_line or None,
+        raw=record.raw[:MAX_RECORD_CHARS],
+        fields={"logger": record.logger} if record.logger else {},
+    )
+
+
+def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[str, Dialect]) -> Parsed:
+    """Events and samples of a scanned line log."""
+    records = _join_partials([unwrap(line.text, line.number, line.count, line.last) for line in scanned.candidates])
+    records = _settle_channels(records, default_channel)
+    events: list[Event] = []
+    used: set[int] = set()
+    by_channel: dict[str, list[Record]] = {}
+    for record in records:
+        by_channel.setdefault(record.channel, []).append(record)
+    for channel, group in by_channel.items():
+        assemble = dialects[channel].assemble if channel in dialects else None
+        if assemble is not None:
+            assembled = assemble(group, source)
+            events += assembled.events
+            used |= assembled.used
+    for record in records:
+        if record.line in used or not record.text.strip():
+            continue
+        event = event_of(record, source)
+        refine = dialects[record.channel].refine if record.channel in dialects else None
+        events.append(refine(event) if refine else event)
+    events.sort(key=lambda event: (event.locator.line, event.locator.line_end))
+    samples = [s for dialect in dialects.values() if dialect.samples for s in dialect.samples(scanned, source)]
+    return Parsed(tuple(events), tuple(samples), (), common_scope(records))
+
+
+def _join_partials(records: Iterable[Record]) -> list[Record]:
+    """CRI splits long lines: `P` pieces belong to the `F` piece that follows."""
+    joined: list[Record] = []
+    for record in records:
+        if joined and joined[-1].partial and record.line == joined[-1].line + 1 + joined[-1].raw.count("\n"):
+            first = joined.pop()
+            text = first.text + record.text
+            joined.append(replace(first, text=text, raw=f"{first.raw}\n{record.raw}", partial=record.partial))
+        else:
+            joined.append(record)
+    return joined
+
+
+def _settle_channels(records: list[Record], default_channel: str) -> list[Record]:
+    """Lines without a header of their own belong to whoever speaks in their stream.
+
+    A container's output is the engine's when any line of the same identifier carries an engine header.
+    """
+    engines = {_voice(r) for r in records if r.channel == "engine"}
+    settled = []
+    for record in records:
+        channel = record.channel
+        if channel in ("", "container", "host") and (_voice(record) in engines or (not channel and not record.ident)):
+            channel = "engine" if _voice(record) in engines else default_channel
+        settled.append(replace(record, channel=channel or default_channel))
+    return settled
+
+
+def _voice(record: Record) -> tuple[str, str, str]:
+    return (record.scope.pod, record.scope.container, record.ident)
+
+
+def common_scope(records: Sequence[Record]) -> Scope:
+    """What all records agree on: the owner of the whole file."""
+    values: dict[str, set[str]] = {"host": set(), "pod": set(), "container": set(), "container_id": set()}
+    for record in records:
+        for name, seen in values.items():
+            value = getattr(record.scope, name)
+            if value and not (name == "host" and record.scope.process):  # Ray prints the worker's address there
+                seen.add(value)
+    return Scope(**{name: next(iter(seen)) for name, seen in values.items() if len(seen) == 1})
+
+
+@dataclass(frozen=True, slots=True)
+class LogKind:
+    """What the head of a line log looks like."""
+
+    title: str
+    channel: str
+    """Channel of lines without a header."""
+    known_share: float
+
+
+_CHANNEL_TITLES = {
+    "engine": "inference engine log",
+    "kernel": "kernel log",
+    "kubelet": "kubelet log",
+    "runtime": "container runtime log",
+    "ray": "Ray log",
+    "container": "container output",
+    "systemd": "systemd journal",
+    "oomd": "userspace OOM killer log",
+    "host": "system log",
+    "clock": "time service log",
+}
+_ENVELOPE_TITLES = {
+    "cri": "CRI", "iso": "ISO stamps", "json": "JSON lines", "kubectl-prefix": "kubectl --prefix", "compose": "docker compose",
+    "journal-short": "journalctl short", "journal-full": "journalctl short-full", "journal-unix": "journalctl short-unix",
+    "rfc5424": "RFC 5424", "dmesg": "dmesg", "dmesg-ctime": "dmesg -T", "dmesg-iso": "dmesg iso",
+}  # fmt: skip
+
+
+def kind_of(head: Head) -> LogKind:
+    """Describe a line log from its head; an unknown text has share 0 and channel `plain`."""
+    records = [unwrap(line) for line in head.lines if line.strip()]
+    if not records:
+        return LogKind("text", "plain", 0.0)
+    known = [record for record in records if record.envelopes]
+    channels = Counter(record.channel for record in known if record.channel)
+    envelopes = Counter(record.envelopes[0] for record in known)
+    share = len(known) / len(records)
+    if not known:
+        return LogKind("text", "plain", 0.0)
+    wrapped = envelopes.most_common(1)[0][0]
+    journal = wrapped.startswith("journal") or wrapped == "rfc5424"
+    main = "engine" if channels["engine"] and not journal else channels.most_common(1)[0][0] if channels else "plain"
+    title = "journal or syslog" if journal and len(channels) > 1 else _CHANNEL_TITLES.get(main, "log")
+    shape = _ENVELOPE_TITLES.get(wrapped)
+    default = main if main in ("engine", "kernel", "kubelet", "runtime", "ray", "container") and not journal else "plain"
+    return LogKind(f"{title} ({shape})" if shape else title, default, share)
+
+
+def sniff(head: Head) -> int:
+    """Recognise a line log by its envelopes: the more lines carry one, the surer."""
+    kind = kind_of(head)
+    return round(20 + 40 * kind.known_share) if kind.known_share > 0.02 else 0
+
+
+FORMAT = Format("log", "line log", sniff)
