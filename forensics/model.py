@@ -287,8 +287,10 @@ class Finding:
     severity: Severity
     event: Event
     fields: Mapping[str, Any]
-    because: str = ""
-    """For derived findings: the arithmetic or the reason, in one sentence."""
+    quoted: bool = False
+    """True when the text is talk about an error (a prompt, an INFO message), not the error itself."""
+    rests_on: tuple[Finding, ...] = ()
+    """For derived findings: what they were concluded from; their sentence is a text filled with `fields`."""
 
     @property
     def time(self) -> Timestamp:

@@ -113,7 +113,7 @@ class Scanner:
 
     def feed(self, block: bytes) -> None:
         if not self._decoder:
-            self._decoder = _encoding(block)
+            self._decoder = encoding_of(block)
         if self._decoder != "utf-8":
             self._rest += block
             return
@@ -250,7 +250,7 @@ class Scanner:
         self._kept.update(part.iter_rows())
 
 
-def _encoding(block: bytes) -> str:
+def encoding_of(block: bytes) -> str:
     """UTF-8 unless a byte order mark, or the look of the zeros, says UTF-16 or UTF-32."""
     if block.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
         return "utf-32"

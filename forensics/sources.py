@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import regex
 
 from .model import Parsed, Scope
-from .scan import SeriesSpec
+from .scan import Scanned, SeriesSpec
 
 HEAD_BYTES = 256 * 1024
 HEAD_LINES = 400
@@ -46,6 +46,11 @@ class Format:
     """Documents above this size are cut, and said so."""
     series: Callable[[Head], tuple[SeriesSpec, ...]] | None = None
     """Series to read during the scan, made from the head (for instance from a CSV header)."""
+    samples: Callable[[Scanned, str, Head], Parsed] | None = None
+    """(scan, source path, head) → facts, for large tables: they are scanned like a log, but read by this instead of by
+    the log parser. Such a format has `series` and no `read`."""
+    samples: Callable[[Scanned, str, Head], Parsed] | None = None
+    """(scan result, source path, head) → facts of a table that was scanned, not read whole."""
 
 
 def make_head(path: str, data: bytes, whole: bool, encoding: str = "utf-8") -> Head:
@@ -69,26 +74,45 @@ def identify(head: Head, formats: tuple[Format, ...]) -> Format | None:
 
 
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
+_GENERATED = rf"[a-z0-9][a-z0-9.-]*-{_SAFE}{{6,10}}-{_SAFE}{{5}}"
+"""A pod of a Deployment: the alphabet of Kubernetes' suffixes has neither vowels nor 0, 1, 3, so dates do not fit."""
+_NO_CONTAINER = r"(?:logs?|describe|events?|previous|current|pod|stdout|stderr|dmesg|metrics)\b"
+"""File names in a pod's folder that are no container's."""
 _OWNERS = tuple(
     regex.compile(pattern)
     for pattern in (
         # /var/log/pods tree (kubelet); also static pods with a 32-hex hash
-        rf"(?:^|/)(?P<namespace>[a-z0-9-]+)_(?P<pod>[a-z0-9.-]+)_(?P<pod_uid>{_UID}|[0-9a-f]{{32}})/(?P<container>[a-z0-9-]+)/\d+\.log",
+        rf"(?:^|/)(?P<namespace>[a-z0-9-]+)_(?P<pod>[a-z0-9.-]+)_(?P<pod_uid>{_UID}|[0-9a-f]{{32}})"
+        r"/(?P<container>[a-z0-9-]+)/\d+\.log",
         # /var/log/containers symlinks
         r"(?:^|/)(?P<pod>[a-z0-9.-]+)_(?P<namespace>[a-z0-9-]+)_(?P<container>[a-z0-9-]+)-(?P<container_id>[0-9a-f]{64})\.log",
-        # troubleshoot support bundle
+        # troubleshoot support bundle: cluster resources, then collectors of their own name
         r"cluster-resources/pods/logs/(?P<namespace>[^/]+)/(?P<pod>[^/]+)/(?P<container>[^/]+?)(?:-previous)?\.log",
+        r"cluster-resources/(?:pods|events|deployments|replicasets|statefulsets|jobs)/(?P<namespace>[a-z0-9-]+)\.json$",
+        rf"(?:^|/)(?P<pod>{_GENERATED})/(?!{_NO_CONTAINER})(?P<container>[a-z0-9-]+?)(?:[-_.]previous)?\.(?:log|txt)",
+        rf"(?:^|/)(?P<pod>{_GENERATED})/",
         # OpenShift must-gather: the container name is doubled
         r"namespaces/(?P<namespace>[^/]+)/pods/(?P<pod>[^/]+)/(?P<container>[^/]+)/(?P=container)/logs/",
+        r"(?:^|/)namespaces/(?P<namespace>[a-z0-9-]+)/",
         # kubectl cluster-info dump
         r"(?:^|/)(?P<namespace>[a-z0-9-]+)/(?P<pod>[a-z0-9.-]+)/logs\.txt$",
-        # sosreport
-        r"(?:^|/)sosreport-(?P<host>[A-Za-z0-9.-]+?)-\d{4}-\d\d-\d\d-[a-z]+(?:/|$)",
-        # Rancher and EKS collectors keep the pod in the folder name
+        # sosreport: host, optional case number, date, random suffix; the logs that it takes with kubectl
+        r"(?:^|/)sosreport-(?P<host>[A-Za-z0-9.-]+?)(?:-\d{7,9})?-\d{4}-\d\d-\d\d-[a-z]+(?:/|$)",
+        r"/cluster-info/(?P<namespace>[a-z0-9-]+)/podlogs/(?P<pod>[a-z0-9.-]+)/kubectl_.*_-c_(?P<container>[a-z0-9-]+)(?:_|$)",
+        # Rancher: host and time of the capture; EKS and others keep the pod in the folder name
+        r"(?:^|/)(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)-\d{4}-\d\d-\d\d_\d\d_\d\d_\d\d/"
+        r"(?:journald|systemlogs|systeminfo|networking|rke2|k3s|kubeadm|k8s|etcd)/",
+        r"/podlogs/(?P<namespace>kube-system|(?:cattle|calico|tigera)-[a-z-]*system|ingress-nginx)-(?P<pod>[a-z0-9.-]+?)(?:-previous)?$",
         rf"(?:^|/)pods/(?P<namespace>[a-z0-9-]+)_(?P<pod>[a-z0-9.-]+?)(?:_(?P<pod_uid>{_UID}))?/(?P<container>[a-z0-9-]+)\.log",
+        # Run:ai: <pod>_<container>.log
+        rf"(?:^|/)(?P<pod>{_GENERATED})_(?P<container>[a-z0-9-]+?)(?:[-_.]previous)?\.(?:log|txt)",
+        # folders of nodes
+        r"(?:^|/)nodes/(?P<host>[a-z0-9][a-z0-9.-]*)/",
     )
 )
-_CONTAINER_ID = regex.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
+_CONTAINER_ID = regex.compile(r"(?<![0-9a-f])(?<!sha256[-:_.@])([0-9a-f]{64})(?![0-9a-f])")
+"""Not the digest of an image, which must-gather puts into a folder name."""
 
 
 def owner(path: str) -> Scope:

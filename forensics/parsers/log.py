@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from ..model import Event, Locator, Parsed, Samples, Scope
 from ..scan import Scanned, SeriesSpec, Window
 from ..sources import Format, Head
+from . import continuations, kubectl_lines
+from .envelopes.kernel import is_bare
 from .records import Record, unwrap
 
 MAX_RECORD_CHARS = 64 * 1024
@@ -64,8 +66,9 @@ def event_of(record: Record, source: str, channel: str = "") -> Event:
 
 def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[str, Dialect]) -> Parsed:
     """Events and samples of a scanned line log."""
-    records = _join_partials([unwrap(line.text, line.number, line.count, line.last) for line in scanned.candidates])
-    records = _settle_channels(records, default_channel)
+    lines = (unwrap(line.text, line.number, line.count, line.last) for line in scanned.candidates)
+    records = _join_partials(continuations.settle(lines))
+    records = _settle_channels(kubectl_lines.settle(records), default_channel)
     events: list[Event] = []
     used: set[int] = set()
     by_channel: dict[str, list[Record]] = {}
@@ -155,25 +158,34 @@ _CHANNEL_TITLES = {
 }
 _ENVELOPE_TITLES = {
     "cri": "CRI", "iso": "ISO stamps", "json": "JSON lines", "kubectl-prefix": "kubectl --prefix", "compose": "docker compose",
-    "journal-short": "journalctl short", "journal-full": "journalctl short-full", "journal-unix": "journalctl short-unix",
-    "rfc5424": "RFC 5424", "dmesg": "dmesg", "dmesg-ctime": "dmesg -T", "dmesg-iso": "dmesg iso",
+    "journal-short": "journalctl short", "journal-full": "journalctl short-full",
+    "journal-iso": "journalctl short-iso", "journal-unix": "journalctl short-unix",
+    "journal-monotonic": "journalctl short-monotonic", "rfc5424": "RFC 5424", "dmesg": "dmesg",
+    "dmesg-ctime": "dmesg -T", "dmesg-iso": "dmesg iso", "dmesg-minute": "dmesg -H", "dmesg-delta": "dmesg -H",
+    "dmesg-names": "dmesg -x", "kmsg": "/dev/kmsg", "talos": "talosctl dmesg",
 }  # fmt: skip
 
 
 def kind_of(head: Head) -> LogKind:
     """Describe a line log from its head; an unknown text has share 0 and channel `plain`."""
-    records = [unwrap(line) for line in head.lines if line.strip()]
+    lines = (unwrap(line, number) for number, line in enumerate(head.lines, 1))
+    records = [record for record in continuations.settle(lines) if record.raw.strip()]
     if not records:
         return LogKind("text", "plain", 0.0)
     known = [record for record in records if record.envelopes]
     channels = Counter(record.channel for record in known if record.channel)
     envelopes = Counter(record.envelopes[0] for record in known)
     share = len(known) / len(records)
+    bare = sum(not record.envelopes and is_bare(record.text) for record in records)
+    if bare > max(len(known), 0.3 * len(records)):
+        return LogKind("kernel log (without times)", "kernel", bare / len(records))
     if not known:
         return LogKind("text", "plain", 0.0)
     wrapped = envelopes.most_common(1)[0][0]
     journal = wrapped.startswith("journal") or wrapped == "rfc5424"
     main = "engine" if channels["engine"] and not journal else channels.most_common(1)[0][0] if channels else "plain"
+    if bare > 2 and main != "kernel" and not journal:  # journalctl -o cat: nothing says who speaks
+        return LogKind("messages of several programs", "plain", share)
     title = "journal or syslog" if journal and len(channels) > 1 else _CHANNEL_TITLES.get(main, "log")
     shape = _ENVELOPE_TITLES.get(wrapped)
     default = main if main in ("engine", "kernel", "kubelet", "runtime", "ray", "container") and not journal else "plain"

@@ -26,8 +26,8 @@ def check(library: Library, only: Iterable[str] | None = None) -> tuple[Problem,
     matcher = Matcher(library)
     problems: list[Problem] = []
     for signature in chosen:
-        problems += _examples(signature, matcher)
-    problems += _strangers(library, matcher, frozenset(s.id for s in chosen))
+        problems += examples_of(signature, matcher)
+    problems += strangers(library, frozenset(s.id for s in chosen))
     return tuple(problems)
 
 
@@ -35,7 +35,8 @@ def path_of(signature_id: str) -> str:
     return signature_id.replace(".", "/", 1) + ".toml"
 
 
-def _examples(signature: Signature, matcher: Matcher) -> Iterator[Problem]:
+def examples_of(signature: Signature, matcher: Matcher) -> Iterator[Problem]:
+    """What is wrong with a signature's own patterns and examples."""
     path = path_of(signature.id)
     used = {example.pattern for example in signature.examples}
     for pattern in signature.patterns:
@@ -71,12 +72,16 @@ def _fields(path: str, key: str, example: Example, got: dict[str, object]) -> It
             yield Problem(path, f"{key}.fields.{name}", f"is {got.get(name)!r}, stated {example.fields[name]!r}")
 
 
-def _strangers(library: Library, matcher: Matcher, chosen: frozenset[str]) -> Iterator[Problem]:
+def strangers(library: Library, chosen: frozenset[str] | None = None) -> Iterator[Problem]:
+    """Signatures that fire on another one's examples without a declared overlap; `chosen` limits to pairs with these."""
+    matcher = Matcher(library)
     for owner in library.signatures.values():
         for number, example in enumerate(owner.examples, 1):
             for hit in matcher.hits(event_of(example, owner)):
                 stranger = hit.signature
-                if stranger.id == owner.id or hit.quoted or not {stranger.id, owner.id} & chosen:
+                if stranger.id == owner.id or hit.quoted:
+                    continue
+                if chosen is not None and not {stranger.id, owner.id} & chosen:
                     continue
                 if stranger.id in owner.overlaps or owner.id in stranger.overlaps:
                     continue

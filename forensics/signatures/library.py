@@ -17,6 +17,7 @@ from ..errors import LibraryError, Problem
 from ..model import Role, Severity
 from .fields import CONVERTERS
 
+PHASES = ("", "starting", "loading", "profiling", "capturing", "serving", "draining", "dead")
 STATUSES = ("experimental", "test", "stable", "deprecated")
 CHANNELS = (
     "engine", "kernel", "kubelet", "runtime", "systemd", "oomd", "clock", "host", "ray", "nvidia", "k8s", "container",
@@ -85,6 +86,8 @@ class Signature:
     overlaps: tuple[str, ...]
     """Signatures that may fire on the same line on purpose."""
     examples: tuple[Example, ...]
+    phase: str
+    """Phase of an engine's run that this line begins (`starting`, `loading`, `serving`, `dead` …), or empty."""
     quotable: bool
     """True when the message counts at level INFO and in the middle of a line, too."""
 
@@ -250,7 +253,7 @@ class _Reader:
 
 _SIGNATURE_KEYS = (
     "id", "title", "status", "severity", "role", "channels", "kinds", "anchors", "description", "false_positives",
-    "references", "overlaps", "versions", "patterns", "examples", "quotable",
+    "references", "overlaps", "versions", "patterns", "examples", "quotable", "phase",
 )  # fmt: skip
 
 
@@ -294,6 +297,7 @@ def _signature(reader: _Reader, table: dict[str, Any], expected_id: str) -> Sign
         references=reader.strings(table, "references"),
         overlaps=reader.strings(table, "overlaps"),
         examples=tuple(_examples(reader, table, channels, patterns)),
+        phase=reader.choice({"phase": "", **table}, "phase", PHASES) if "phase" in table else "",
         quotable=bool(quotable),
     )
 

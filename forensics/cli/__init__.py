@@ -1,0 +1,39 @@
+"""The command line. One module a command; the engine is imported only when a command needs it."""
+
+from __future__ import annotations
+
+import click
+
+from .. import __version__
+from .analyze import analyze
+from .patterns import patterns
+
+EPILOG = """\b
+Examples:
+  oomforensics analyze bundle.tar.gz                 post-mortem on standard output
+  oomforensics analyze logs/ dmesg.txt -o report.md  several inputs, one incident
+  kubectl logs pod --previous | oomforensics analyze -
+  oomforensics analyze bundle.tgz --format json | jq .verdict
+  oomforensics patterns show vllm.kv_no_blocks
+
+Exit codes: 0 done, 1 --fail-on met, 2 usage, 3 nothing readable.
+"""
+
+
+@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="oomforensics")
+def cli() -> None:
+    """Post-mortems of LLM inference incidents (vLLM, GPUs, Kubernetes), offline and reproducible.
+
+    Reads what was saved after an incident – engine logs, journal and dmesg, kubectl output, nvidia-smi samples –
+    puts it on one timeline and says what happened, how sure that is, and what to change.
+    """
+
+
+cli.add_command(analyze)
+cli.add_command(patterns)
+
+
+def main() -> None:
+    """Entry point of the `oomforensics` command and of `python -m forensics`."""
+    cli(prog_name="oomforensics")

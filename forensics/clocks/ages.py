@@ -1,0 +1,194 @@
+"""Ages: solve the moment of the capture, before which they count.
+
+An age is truncated, so every event whose instant is also known gives an interval for the capture. The moment that most
+intervals share is the capture; how far it is from sure is kept (kubernetes apimachinery `duration.HumanDuration`;
+kubectl computes ages against its own machine's clock from times that the node or the API server wrote).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..model import Event, Locator, Source, StampForm
+from .lanes import Lanes
+from .offsets import ENOUGH
+
+_DAY_S = 86400.0
+_STARTED = ("Started", "Created", "Pulled")
+_START_LAG_S = 3.0
+"""Image check, creation and start of a container follow each other within this."""
+_BESIDE_S = 600.0
+"""Commands of one collection run within minutes."""
+_SPAN_S = 6 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The capture lies in here, if an age and an instant speak of one event."""
+
+    low: float
+    high: float
+    place: Locator
+    witness: Locator
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """When the ages of a source were computed."""
+
+    seconds: float
+    doubt_s: float
+    verdict: str
+    windows: tuple[Window, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Instants of the bundle, by what they are about."""
+
+    events: dict[tuple[str, str, str], list[tuple[float, float | None, Event]]]
+    """(reason, object, text) → (last seen, first seen, event)."""
+    starts: dict[str, list[tuple[float, Event]]]
+    finishes: dict[str, list[tuple[float, Event]]]
+    pods: dict[str, list[tuple[float, Event]]]
+
+
+def captures(
+    lanes: Lanes, sources: Sequence[Source], recorded: Sequence[float], newest_s: float | None, given: float | None
+) -> dict[str, Capture]:
+    """The capture of every source that holds ages; `recorded` are instants at which the bundle says it was made."""
+    by_source: dict[str, list[Event]] = {}
+    for event in lanes.events:
+        if _has_age(event):
+            by_source.setdefault(event.locator.source, []).append(event)
+    if not by_source:
+        return {}
+    known = _known(lanes.events)
+    written = {source.path: source.mtime_s for source in sources}
+    found: dict[str, Capture] = {}
+    for source, events in sorted(by_source.items()):
+        if given is not None:
+            found[source] = Capture(given, 1.0, "solved", (), "capture time given")
+            continue
+        solved = _intersect([window for event in events for window in _windows(event, known)])
+        if solved is not None:
+            found[source] = solved
+    for source in sorted(by_source):
+        if source not in found:
+            found_here = _assumed(list(found.values()), recorded, written.get(source), newest_s)
+            if found_here is not None:
+                found[source] = found_here
+    return found
+
+
+def _has_age(event: Event) -> bool:
+    return any(stamp.form is StampForm.AGE for stamp in event.stamps) or any(
+        key in event.fields for key in ("created_age_s", "last_restart_age_s")
+    )
+
+
+def width_of(age_s: float) -> float:
+    """Width of the truncation of an age of this size."""
+    return 1.0 if age_s < 600 else 60.0 if age_s < 8 * 3600 else 3600.0 if age_s < 8 * _DAY_S else _DAY_S
+
+
+def _known(events: Iterable[Event]) -> _Known:
+    known = _Known({}, {}, {}, {})
+    for event in events:
+        if event.channel != "k8s":
+            continue
+        pod = event.scope.pod
+        stamp = event.stamps[0] if event.stamps and event.stamps[0].form is StampForm.INSTANT else None
+        if event.kind == "k8s_event" and stamp is not None:
+            first = event.fields.get("first_seen_s")
+            known.events.setdefault(_event_key(event), []).append(
+                (stamp.seconds, first if isinstance(first, float) else None, event)
+            )
+        elif event.kind == "container_started" and stamp is not None:
+            known.starts.setdefault(pod, []).append((stamp.seconds, event))
+        elif event.kind == "container_terminated" and stamp is not None:
+            known.finishes.setdefault(pod, []).append((stamp.seconds, event))
+        elif event.kind == "pod_status" and isinstance(event.fields.get("started_s"), float):
+            known.pods.setdefault(pod, []).append((event.fields["started_s"], event))
+    return known
+
+
+def _event_key(event: Event) -> tuple[str, str, str]:
+    return str(event.fields.get("reason", "")), str(event.fields.get("object_name", "")), event.text
+
+
+def _windows(event: Event, known: _Known) -> Iterator[Window]:
+    """What one event with an age says about the capture."""
+    age = next((stamp for stamp in event.stamps if stamp.form is StampForm.AGE), None)
+    pod = event.scope.pod
+    if age is not None and event.kind == "k8s_event":
+        low, high = age.seconds - age.resolution_s / 2, age.seconds + age.resolution_s / 2 + 1.0
+        first_age = event.fields.get("first_age_s")
+        for last_s, first_s, other in known.events.get(_event_key(event), ()):
+            if isinstance(first_age, float) and first_s is not None:
+                half = width_of(first_age) / 2
+                yield _window(event, other, first_s + first_age - half, first_s + first_age + half + 1.0)
+            yield _window(event, other, last_s + low, last_s + high)
+        reason = event.fields.get("reason")
+        if reason in _STARTED:
+            for started_s, other in known.starts.get(pod, ())[-1:]:
+                yield _window(event, other, started_s + low - _START_LAG_S, started_s + high + _START_LAG_S)
+        elif reason == "Scheduled":
+            for started_s, other in known.pods.get(pod, ())[:1]:
+                yield _window(event, other, started_s + low - _START_LAG_S, started_s + high)
+    created, restart = event.fields.get("created_age_s"), event.fields.get("last_restart_age_s")
+    if event.kind == "pod_status" and isinstance(created, float):
+        half = width_of(created) / 2
+        for started_s, other in known.pods.get(pod, ())[:1]:
+            yield _window(event, other, started_s + created - half - _START_LAG_S, started_s + created + half + 1.0)
+    if event.kind == "pod_status" and isinstance(restart, float):
+        half = width_of(restart) / 2
+        latest = max((f for f in known.finishes.get(pod, ())), key=lambda pair: pair[0], default=None)
+        if latest is not None:
+            yield _window(event, latest[1], latest[0] + restart - half, latest[0] + restart + half + 1.0)
+
+
+def _window(event: Event, witness: Event, low: float, high: float) -> Window:
+    return Window(low, high, event.locator, witness.locator)
+
+
+def _intersect(windows: Sequence[Window]) -> Capture | None:
+    """The interval that most windows share."""
+    if not windows:
+        return None
+    edges = sorted([(w.low, 0, i) for i, w in enumerate(windows)] + [(w.high, 1, i) for i, w in enumerate(windows)])
+    open_now: set[int] = set()
+    best: tuple[int, float, float, frozenset[int]] = (0, 0.0, 0.0, frozenset())
+    for position, (value, closing, index) in enumerate(edges):
+        if closing:
+            open_now.discard(index)
+            continue
+        open_now.add(index)
+        places = len({windows[i].place for i in open_now})
+        if places > best[0]:
+            end = next(v for v, c, i in edges[position:] if c and i in open_now)
+            best = (places, value, end, frozenset(open_now))
+    count, low, high, members = best
+    chosen = tuple(windows[i] for i in sorted(members))
+    everyone = len({window.place for window in windows})
+    verdict = "solved" if count >= ENOUGH and 2 * count > everyone else "assumed"
+    return Capture((low + high) / 2, (high - low) / 2, verdict, chosen)
+
+
+def _assumed(
+    siblings: Sequence[Capture], recorded: Sequence[float], written_s: float | None, newest_s: float | None
+) -> Capture | None:
+    """Without a common event: near other captures, a recorded time, or between the newest line and the file time."""
+    if siblings:
+        seconds = max(siblings, key=lambda capture: (capture.verdict == "solved", capture.seconds)).seconds
+        return Capture(seconds, _BESIDE_S, "assumed", (), "taken as made together with the other tables")
+    if recorded:
+        return Capture(max(recorded), _BESIDE_S, "assumed", (), "taken as made at the recorded time")
+    if newest_s is None:
+        return None if written_s is None else Capture(written_s, _DAY_S, "assumed", (), "taken from the file time")
+    if written_s is not None and 0 <= written_s - newest_s < _SPAN_S:
+        half = (written_s - newest_s) / 2
+        return Capture(newest_s + half, half + 1.0, "assumed", (), "between the newest line and the file time")
+    return Capture(newest_s, _DAY_S, "assumed", (), "taken as soon after the newest line")

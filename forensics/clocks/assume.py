@@ -1,0 +1,233 @@
+"""Lanes that no anchors solve: zones that somebody said, zones of neighbours, hints, and at last UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from .. import stamps
+from ..model import Basis, Event, StampForm
+from . import civil as civil_time
+from . import weak
+from .civil import Civil
+from .hints import Hints
+from .lanes import Lane
+from .network import Network
+from .solution import SCHED_DRIFT, Piece, Solution
+from .zones import OFFSETS_S, Rule, matching, rule_of, rules
+
+_DAY_S = 86400.0
+_UTC_PRIOR = 0.5
+_NEIGHBOUR_PRIOR = 0.6
+_HOST_PRIOR = 1.5
+_CAPTURE_SLACK_S = 600.0
+_UPTIME_S = 60.0
+_JOURNALS = frozenset({"journal", "klog", "syslog", "dmesg"})
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A zone that somebody said."""
+
+    rule: Rule
+    by: str
+    given: bool = False
+    """Said by the user, not by the bundle: then nothing else is asked."""
+
+
+def declared_zones(
+    lanes: Sequence[Lane], events: Iterable[Event], given: Sequence[tuple[str, str]]
+) -> dict[int, Declared]:
+    """Zones given by the user for paths, set in a pod's environment (`TZ`), or set on a node (timedatectl)."""
+    pods: dict[str, str] = {}
+    hosts: dict[str, str] = {}
+    for event in events:
+        env = event.fields.get("env")
+        if event.kind == "pod_spec" and isinstance(env, Mapping) and isinstance(env.get("TZ"), str):
+            pods.setdefault(event.scope.pod, env["TZ"].removeprefix(":"))
+        if event.kind == "capture" and isinstance(event.fields.get("timezone"), str):
+            hosts.setdefault(event.scope.host, event.fields["timezone"])
+    found: dict[int, Declared] = {}
+    for lane in lanes:
+        if lane.key.form not in (StampForm.LOCAL, StampForm.YEARLESS, StampForm.CLOCK):
+            continue
+        for pattern, name in given:
+            if fnmatchcase(lane.key.source, pattern) and (rule := _rule(lane, name)):
+                found[lane.index] = Declared(rule, "zone given", given=True)
+        if lane.index in found:
+            continue
+        name, by = (
+            (_said(hosts, lane.key.host), "time zone set on the node") if lane.node
+            else (pods.get(lane.key.pod, ""), "TZ in the pod's environment")
+        )  # fmt: skip
+        if name and (rule := _rule(lane, name)):
+            found[lane.index] = Declared(rule, by)
+    return found
+
+
+def _said(hosts: Mapping[str, str], host: str) -> str:
+    """A node's own setting; of an unnamed host, only when nothing else is known."""
+    return hosts.get(host) or (hosts[""] if set(hosts) == {""} else "")
+
+
+def _rule(lane: Lane, name: str) -> Rule | None:
+    zone = stamps.zone(name)
+    return None if zone is None else rule_of(zone, name, min(lane.walls) - 2 * _DAY_S, max(lane.walls) + 2 * _DAY_S)
+
+
+def take_given(network: Network, declared: Mapping[int, Declared]) -> None:
+    """What the user said holds without proof."""
+    for index, said in declared.items():
+        if said.given:
+            lane = network.lanes.lanes[index]
+            segments = civil_time.place(lane, said.rule) or (civil_time.Segment(float("inf"), -said.rule.first_utcoffset_s),)
+            network.add(index, _solution(lane, Civil(segments, said.rule.names[0]), "solved", said.by))
+
+
+def settle(network: Network, hints: Hints, declared: Mapping[int, Declared]) -> None:
+    """Solve the remaining local lanes, the surest first; what each one ties is solved after it."""
+    named = {index: said.rule for index, said in declared.items()}
+    while True:
+        network.spread(named)
+        hints.refresh()
+        open_lanes = [
+            lane for lane in network.lanes.lanes
+            if lane.index not in network.solutions and lane.key.form not in (StampForm.AGE, StampForm.BOOT)
+        ]  # fmt: skip
+        ranked = [(_rank(solution), lane, solution) for lane in open_lanes if (solution := _assume(network, hints, lane, declared))]
+        if not ranked:
+            return
+        _, lane, solution = max(ranked, key=lambda item: (item[0], -item[1].index))
+        network.add(lane.index, solution)
+
+
+def _rank(solution: Solution) -> tuple[bool, float]:
+    return solution.verdict == "solved", -max(piece.doubt_s for piece in solution.pieces)
+
+
+def _assume(network: Network, hints: Hints, lane: Lane, declared: Mapping[int, Declared]) -> Solution | None:
+    said = declared.get(lane.index)
+    if said is not None:
+        segments = civil_time.place(lane, said.rule)
+        if segments is not None:
+            return _solution(lane, Civil(segments, said.rule.names[0]), "solved", said.by)
+    folded = civil_time.from_fold(lane)
+    if folded is not None and not any(segment.doubt_s for segment in folded.segments):
+        return _solution(lane, folded, "solved", folded.note)
+    priors, note = _priors(network, lane)
+    possible = _possible(lane, hints)
+    choice = weak.choose(hints.of(lane), priors, possible)
+    middle = sorted(lane.walls)[len(lane.walls) // 2] + choice.offset_s
+    candidates = matching(rules(middle - 3 * _DAY_S, middle + 3 * _DAY_S), [(middle, choice.offset_s)])
+    civil = civil_time.choose(lane, _over(lane, candidates)) or Civil(
+        (civil_time.Segment(float("inf"), choice.offset_s),), civil_time.label(choice.offset_s)
+    )
+    doubt_s = choice.doubt_s
+    supported = choice.hints > 0
+    if choice.clear and not supported and lane.key.layer not in _JOURNALS and lane.node:
+        doubt_s = abs(choice.offset_s)  # the node's zone, or a container on it that prints UTC
+    reason = f"{choice.hints} hints agree" if supported else note
+    refused = network.refused.get(lane.index, "")
+    solution = _solution(lane, civil, "refused" if refused else "assumed", "; ".join(filter(None, (refused, reason))))
+    return _doubted(solution, doubt_s + lane.year_doubt_s)
+
+
+def _over(lane: Lane, near: Sequence[Rule]) -> list[Rule]:
+    """Rules over the whole lane, of the zones that fit in its middle."""
+    names = {name for rule in near for name in rule.names}
+    wide = rules(min(lane.walls) - _DAY_S, max(lane.walls) + _DAY_S)
+    kept = (replace(rule, names=tuple(name for name in rule.names if name in names)) for rule in wide)
+    return [rule for rule in kept if rule.names]
+
+
+def _possible(lane: Lane, hints: Hints) -> Sequence[float]:
+    """Offsets that do not put the last line behind the capture."""
+    if not hints.captured:
+        return OFFSETS_S
+    latest = max(hints.captured) + _CAPTURE_SLACK_S
+    kept = [offset_s for offset_s in OFFSETS_S if max(lane.walls) + offset_s <= latest]
+    return kept or OFFSETS_S
+
+
+def _priors(network: Network, lane: Lane) -> tuple[dict[float, float], str]:
+    """What is usual, and what neighbours do, in words as well."""
+    priors = {0.0: _UTC_PRIOR if not lane.node else _UTC_PRIOR / 2}
+    own, others = [], []
+    for other in network.lanes.lanes:
+        solution = network.solutions.get(other.index)
+        if solution is None or other.node != lane.node or other.key.form not in (StampForm.LOCAL, StampForm.YEARLESS):
+            continue
+        if any(piece.doubt_s > 1800 for piece in solution.pieces) or solution.offset_s is None:
+            continue
+        offset_s = _offset_near(solution, other, lane)
+        same = other.key.host == lane.key.host != "" if lane.node else other.key.pod == lane.key.pod != ""
+        (own if same else others).append((offset_s, other))
+    if own:
+        offset_s, other = max(own, key=lambda pair: len(pair[1].lines))
+        priors[offset_s] = priors.get(offset_s, 0.0) + _HOST_PRIOR
+        return priors, f"zone taken from {other.key.source}"
+    offsets = {offset_s for offset_s, _ in others}
+    if len(offsets) == 1 and not (lane.node and lane.key.host and all(o.key.host for _, o in others)):
+        owners = {(other.key.host, other.key.pod) for _, other in others}
+        strength = _NEIGHBOUR_PRIOR + (0.6 if len(owners) > 1 or lane.node else 0.0)
+        offset_s = offsets.pop()
+        priors[offset_s] = priors.get(offset_s, 0.0) + strength
+        return priors, f"zone taken from {others[0][1].key.source}"
+    return priors, "nothing ties it to UTC: UTC assumed"
+
+
+def _offset_near(solution: Solution, other: Lane, lane: Lane) -> float:
+    """The offset that another lane had at about this lane's time."""
+    middle = sorted(lane.walls)[len(lane.walls) // 2]
+    position = min(range(len(other.walls)), key=lambda i: abs(other.walls[i] - middle))
+    instant, _ = solution.at(other.lines[position], other.walls[position])
+    return civil_time.nearest_offset(instant - other.walls[position])
+
+
+def _solution(lane: Lane, civil: Civil, verdict: str, note: str) -> Solution:
+    drifts = lane.key.layer == "dmesg"
+    pieces, _ = civil_time.pieces(lane, civil, (), drifts)
+    basis = Basis.ZONE_SOLVED if verdict == "solved" else Basis.ZONE_ASSUMED
+    if verdict == "solved" and lane.key.form is StampForm.YEARLESS and lane.year_note != "year printed beside it":
+        verdict = "solved" if not lane.year_doubt_s else "assumed"
+    return Solution(
+        pieces, basis, verdict, civil.zone, civil.segments[0].offset_s, drift=SCHED_DRIFT if drifts else 0.0,
+        frame=lane.key.host, note=note, by_line=lane.ordered,
+    )  # fmt: skip
+
+
+def _doubted(solution: Solution, doubt_s: float) -> Solution:
+    return replace(solution, pieces=tuple(replace(p, doubt_s=p.doubt_s + doubt_s) for p in solution.pieces))
+
+
+def boots(network: Network, events: Iterable[Event], captured: Mapping[str, float]) -> None:
+    """Boot epochs from `btime` and uptime, for kernel logs that no line ties to a wall clock.
+
+    `captured`: instants of captures by host.
+    """
+    known = dict(_epochs(events, captured))
+    for lane in network.lanes.lanes:
+        if lane.key.form is not StampForm.BOOT or lane.index in network.solutions or not known:
+            continue
+        epoch = known.get(lane.key.host) or (next(iter(known.values())) if len(known) == 1 and not lane.key.host else None)
+        if epoch is None or lane.index != network.lanes.by_key[lane.key][-1]:  # only the running boot
+            continue
+        seconds, width_s, note = epoch
+        piece = Piece(float("inf"), (max(lane.walls),), (seconds,), width_s)
+        network.add(lane.index, Solution(
+            (piece,), Basis.BOOT_SOLVED, "assumed", "boot", drift=SCHED_DRIFT, frame=lane.key.host, note=note,
+            by_line=lane.ordered,
+        ))  # fmt: skip
+
+
+def _epochs(events: Iterable[Event], captured: Mapping[str, float]) -> Iterator[tuple[str, tuple[float, float, str]]]:
+    for event in events:
+        if event.kind != "capture":
+            continue
+        host = event.scope.host
+        uptime_s, epoch_s = event.fields.get("uptime_s"), event.fields.get("boot_epoch_s")
+        if isinstance(epoch_s, int | float):
+            yield host, (float(epoch_s) + 0.5, 1.0, "boot time from /proc/stat")
+        elif isinstance(uptime_s, int | float) and host in captured:
+            yield host, (captured[host] - uptime_s - _UPTIME_S / 2, _UPTIME_S, "boot time from uptime")

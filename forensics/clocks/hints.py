@@ -1,0 +1,180 @@
+"""Collect hints for lanes that no anchor ties: what must lie near what."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import regex
+
+from ..model import Event, Parsed, Samples, Source, StampForm
+from .lanes import Lane, Lanes
+from .network import Network
+from .weak import Hint
+
+_TO_FIRST_LINE_S = 180.0
+"""From a container's start to its first log line."""
+_TO_END_S = 120.0
+"""From the last log line to a container's end."""
+_TAIL_S = 300.0
+_NEAR_S = 5.0
+_DROP_MIB = 1024.0
+_DROP_LAG_S = 45.0
+"""A sampling loop sees the freed memory this late."""
+_MOST_PER_TOKEN = 8
+_MOST_NEIGHBOURS = 3
+_LONG_GAP_S = 600.0
+_TOKEN = regex.compile(r"(?<![0-9a-fA-F])[0-9a-f]{24,64}(?![0-9a-fA-F])")
+_LIFE_KINDS = frozenset({"container_started", "container_terminated", "container_died", "container_kill"})
+_DEATHS = frozenset({"container_terminated", "container_died", "kernel_oom", "unit_exit"})
+
+
+@dataclass(slots=True)
+class Hints:
+    """Known instants of a bundle, ready to be compared with a lane."""
+
+    network: Network
+    captured: Sequence[float]
+    """Instants of captures."""
+    newest_s: float | None
+    series: Mapping[tuple[str, str], list[Samples]]
+    """By (source, layer)."""
+    starts: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """By pod; the empty key holds all."""
+    ends: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    deaths: list[float] = field(default_factory=list)
+    tokens: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
+    """Rare id → (lane index, instant) in solved lanes."""
+    members: dict[int, list[tuple[int, Event]]] = field(default_factory=lambda: defaultdict(list))
+    """Lane → (position, event)."""
+    rows: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
+    """Source → (line, instant) of its solved lanes."""
+
+    def refresh(self) -> None:
+        """Take in what has been solved since."""
+        for store in (self.starts, self.ends, self.tokens, self.members, self.rows):
+            store.clear()
+        self.deaths.clear()
+        lanes = self.network.lanes
+        for event, places in zip(lanes.events, lanes.places, strict=True):
+            stamped = list(zip(event.stamps, places, strict=False))
+            instant = next((self._instant(place) for _, place in reversed(stamped) if self._instant(place)), None)
+            for _, (index, position) in stamped:
+                if index >= 0:
+                    self.members[index].append((position, event))
+            if instant is None or instant[1] > _NEAR_S:
+                continue
+            self._remember(event, instant[0], stamped[-1][1][0])
+        self.deaths.sort()
+
+    def _remember(self, event: Event, seconds: float, lane: int) -> None:
+        if event.kind == "container_started":
+            for pod in {event.scope.pod, ""}:
+                self.starts[pod].append(seconds)
+        if event.kind in ("container_terminated", "container_died"):
+            for pod in {event.scope.pod, ""}:
+                self.ends[pod].append(seconds)
+        if event.kind in _DEATHS:
+            self.deaths.append(seconds)
+        for token in tokens(event):
+            if len(self.tokens[token]) < _MOST_PER_TOKEN:
+                self.tokens[token].append((lane, seconds))
+        if self.network.lanes.lanes[lane].ordered and event.channel != "k8s":
+            self.rows[event.locator.source].append((event.locator.line, seconds))
+
+    def _instant(self, place: tuple[int, int]) -> tuple[float, float] | None:
+        index, position = place
+        solution = self.network.solutions.get(index)
+        if solution is None:
+            return None
+        lane = self.network.lanes.lanes[index]
+        return solution.at(lane.lines[position], lane.walls[position])
+
+    def of(self, lane: Lane) -> list[Hint]:
+        """Everything that is known about when the lane's lines were written."""
+        hints = [*self._tail(lane), *self._drops(lane), *self._shared(lane), *self._beside(lane)]
+        return hints if lane.node else [*hints, *self._life(lane)]
+
+    def _life(self, lane: Lane) -> Iterator[Hint]:
+        """A container's first line comes soon after its start, its last line shortly before its end."""
+        pod = lane.key.pod
+        if not lane.ordered:
+            return
+        for start in self.starts.get(pod, ()):
+            yield Hint("start", lane.walls[0], start - 2, start + _TO_FIRST_LINE_S)
+        for end in self.ends.get(pod, ()):
+            yield Hint("end", lane.walls[-1], end - _TO_END_S, end + 2)
+
+    def _tail(self, lane: Lane) -> Iterator[Hint]:
+        """A log of something that still runs ends at the capture."""
+        for captured in self.captured:
+            yield Hint("tail", max(lane.walls), captured - _TAIL_S, captured + _NEAR_S, 0.8)
+        if not self.captured and self.newest_s is not None:
+            yield Hint("tail", max(lane.walls), self.newest_s - _TAIL_S, self.newest_s + _TAIL_S, 0.5)
+
+    def _drops(self, lane: Lane) -> Iterator[Hint]:
+        """GPU memory falls when a process dies."""
+        count = 0
+        for samples in self.series.get((lane.key.source, lane.key.layer), ()):
+            if samples.name not in ("gpu_memory_used_mib", "gpu_process_memory_mib") or samples.form != lane.key.form:
+                continue
+            for position, (before, after) in enumerate(pairwise(samples.values)):
+                if before - after < _DROP_MIB or after > 0.5 * before:
+                    continue
+                count += 1
+                if count > 12:
+                    return
+                wall = samples.stamps[position + 1]
+                for death in self.deaths:
+                    yield Hint(f"drop {count}", wall, death - 2, death + _DROP_LAG_S, 0.8)
+
+    def _shared(self, lane: Lane) -> Iterator[Hint]:
+        """Two things that name the same id happen close together more often than not."""
+        seen: dict[str, int] = defaultdict(int)
+        for position, event in self.members.get(lane.index, ()):
+            for token in tokens(event):
+                seen[token] += 1
+                if seen[token] > _MOST_PER_TOKEN:
+                    continue
+                for other, instant in self.tokens.get(token, ()):
+                    if other != lane.index:
+                        yield Hint(token, lane.walls[position], instant - _NEAR_S, instant + _NEAR_S, 0.6)
+
+    def _beside(self, lane: Lane) -> Iterator[Hint]:
+        """Lines of several clocks in one file stand in the order in which they arrived."""
+        rows = sorted(self.rows.get(lane.key.source, ()))
+        if not rows or not lane.ordered:
+            return
+        lines = [line for line, _ in rows]
+        step = max(1, len(lane.lines) // _MOST_NEIGHBOURS)
+        for line, wall in list(zip(lane.lines, lane.walls, strict=True))[::step]:
+            right = bisect_left(lines, line)
+            if 0 < right < len(rows):
+                before, after = rows[right - 1][1], rows[right][1]
+                if 0 <= after - before < _LONG_GAP_S:
+                    yield Hint(f"line {line}", wall, before - _NEAR_S, after + _NEAR_S, 0.7)
+
+
+def tokens(event: Event) -> set[str]:
+    """Long ids on a line of a log, and the pod of a step in a container's life."""
+    if event.channel in ("engine", "kernel", "metrics"):
+        return set()
+    found = set(_TOKEN.findall(event.text[:2000]))
+    if event.scope.container_id:
+        found.add(event.scope.container_id)
+    if event.scope.pod and (event.kind in _LIFE_KINDS or event.fields.get("reason") in ("Killing", "Started")):
+        found.add(f"pod {event.scope.pod}")
+    return found
+
+
+def series_by_lane(parsed: Sequence[tuple[Source, Parsed]]) -> dict[tuple[str, str], list[Samples]]:
+    """Samples by the (source, layer) of their stamps."""
+    found: dict[tuple[str, str], list[Samples]] = defaultdict(list)
+    for _, part in parsed:
+        for samples in part.samples:
+            if samples.form is not StampForm.AGE:
+                found[samples.source, samples.layer].append(samples)
+    return found

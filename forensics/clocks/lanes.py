@@ -1,0 +1,208 @@
+"""Sort all printed times into lanes: one lane for each clock that wrote into one source.
+
+A lane is the times of one (source, layer, form), split by the host that wrote them (a journal may hold several) and,
+for seconds since boot, by boot. Only inside a lane can times be compared as printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import regex
+
+from .. import stamps
+from ..model import Event, Parsed, RawStamp, Samples, Source, StampForm
+
+NODE_LAYERS = frozenset({"journal", "dmesg", "klog", "runtime", "nvidia-smi", "syslog", "host"})
+"""Layers written in the node's zone; all others are written by containers, in the container's zone."""
+EMBEDDED_LAYER = "embedded"
+"""Instants that a message prints about itself; they anchor clocks and date nothing."""
+_AUDIT = regex.compile(r"audit\((\d{10}\.\d{3}):\d+\)")
+_TS = regex.compile(r"(?:^|[ {,])(?:ts=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))")
+_NODE_KINDS = frozenset({"container_started", "container_terminated", "container_waiting", "container_state"})
+_MAX_SERIES_ROWS = 200_000
+_BACKWARDS_S = 2.0
+_BOOT_RESET_S = 5.0
+
+
+class LaneKey(NamedTuple):
+    source: str
+    layer: str
+    form: StampForm
+    host: str
+    """The machine whose clock wrote it; empty when unknown, or the control plane's."""
+    pod: str
+    """For container layers: a host runs containers of several zones."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """The times that one clock printed, in the order of the file."""
+
+    index: int
+    key: LaneKey
+    lines: list[int] = field(default_factory=list)
+    walls: list[float] = field(default_factory=list)
+    """Printed seconds; for year-less forms made whole by `years`."""
+    resolution_s: float = 0.0
+    ordered: bool = True
+    """Whether the order of lines is the order of time."""
+    boot: int = 0
+    year: int | None = None
+    """Year of the first line, where none is printed."""
+    year_note: str = ""
+    year_doubt_s: float = 0.0
+    """How far off the year may be."""
+
+    @property
+    def node(self) -> bool:
+        return self.key.layer in NODE_LAYERS and not self.key.pod
+
+
+@dataclass(slots=True)
+class Lanes:
+    """All lanes, and for each event where its stamps stand."""
+
+    lanes: list[Lane]
+    events: list[Event]
+    places: list[tuple[tuple[int, int], ...]]
+    """For each event and each of its stamps, and for an embedded instant after them: (lane index, position in the
+    lane)."""
+    by_key: dict[LaneKey, list[int]]
+    hosts: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Entry:
+    line: int
+    seconds: float
+    event: int
+    stamp: int
+
+
+def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
+    """Lanes of all events and samples, in a fixed order."""
+    events = [event for _, part in parsed for event in part.events]
+    stampers = Stampers(events, [source for source, _ in parsed])
+    entries: dict[LaneKey, list[_Entry]] = {}
+    resolutions: dict[LaneKey, float] = {}
+    for number, event in enumerate(events):
+        for position, stamp in enumerate((*event.stamps, *embedded(event))):
+            if not math.isfinite(stamp.seconds):
+                continue
+            key = stampers.key(event, stamp.layer, stamp.form)
+            entries.setdefault(key, []).append(_Entry(event.locator.line, stamp.seconds, number, position))
+            resolutions[key] = max(resolutions.get(key, 0.0), stamp.resolution_s)
+    for _, part in parsed:
+        for key, rows in _series_rows(part.samples, stampers).items():
+            entries.setdefault(key, []).extend(rows)
+            resolutions.setdefault(key, 1.0)
+    result = Lanes([], events, [()] * len(events), {}, stampers.hosts)
+    found: dict[int, dict[int, tuple[int, int]]] = {}
+    for key in sorted(entries):
+        for boot, part_entries in enumerate(_boots(key, sorted(entries[key], key=lambda e: (e.line, e.stamp)))):
+            lane = Lane(len(result.lanes), key, boot=boot, resolution_s=resolutions[key])
+            for position, entry in enumerate(part_entries):
+                lane.lines.append(entry.line)
+                lane.walls.append(entry.seconds)
+                if entry.event >= 0:
+                    found.setdefault(entry.event, {})[entry.stamp] = (lane.index, position)
+            lane.ordered = key.form is not StampForm.AGE and _in_order(lane.walls)
+            result.lanes.append(lane)
+            result.by_key.setdefault(key, []).append(lane.index)
+    for number, places in found.items():
+        last = max(len(events[number].stamps) - 1, *places)
+        result.places[number] = tuple(places.get(position, (-1, -1)) for position in range(last + 1))
+    return result
+
+
+def embedded(event: Event) -> tuple[RawStamp, ...]:
+    """The instant that a message of the kernel's audit, a Go exporter (logfmt) or the kubelet prints about itself."""
+    if not event.stamps or event.channel == "engine":
+        return ()
+    audit = _AUDIT.search(event.text)
+    if audit:
+        stamp = stamps.instant(float(audit[1]), EMBEDDED_LAYER, 0.001)
+    else:
+        found = _TS.search(event.text, endpos=1000)
+        stamp = stamps.iso(found[1], EMBEDDED_LAYER) if found else None
+    return (stamp,) if stamp else ()
+
+
+class Stampers:
+    """Which machine's clock wrote a time: known hosts, and the node of each pod."""
+
+    def __init__(self, events: Sequence[Event], sources: Sequence[Source]) -> None:
+        self._pod_nodes: dict[str, str] = {}
+        for event in events:
+            node = event.fields.get("node")
+            if isinstance(node, str) and node and event.scope.pod:
+                self._pod_nodes.setdefault(event.scope.pod, node)
+        nodes = {event.scope.host for event in events if event.scope.host}
+        self.hosts = frozenset(nodes | set(self._pod_nodes.values()) | {s.scope.host for s in sources if s.scope.host})
+        self._of_path = {source.path: self._host_in_path(source.path) for source in sources}
+
+    def _host_in_path(self, path: str) -> str:
+        """`journal-gpu-sh-07.txt`, `ray_10.244.9.32/…`: a known host's name in the path."""
+        named = [
+            host for host in self.hosts
+            if host in path and regex.search(rf"(?<![A-Za-z0-9]){regex.escape(host)}(?![A-Za-z0-9])", path)
+        ]  # fmt: skip
+        return max(named, key=len, default="")
+
+    def host(self, event: Event) -> str:
+        scope = event.scope
+        if event.channel == "k8s":
+            by_node = event.kind in _NODE_KINDS or str(event.fields.get("component", "")).startswith("kubelet")
+            return (scope.host or self._pod_nodes.get(scope.pod, "")) if by_node else ""
+        return scope.host or self._pod_nodes.get(scope.pod, "") or self._of_path.get(event.locator.source, "")
+
+    def key(self, event: Event, layer: str, form: StampForm) -> LaneKey:
+        source = event.locator.source
+        if form is StampForm.AGE:
+            return LaneKey(source, layer, form, "", "")
+        inside = layer not in NODE_LAYERS and layer not in ("cri", "k8s", "kubectl")
+        return LaneKey(source, layer, form, self.host(event), event.scope.pod if inside else "")
+
+    def series_key(self, samples: Samples) -> LaneKey:
+        scope = samples.scope
+        host = scope.host or self._pod_nodes.get(scope.pod, "") or self._of_path.get(samples.source, "")
+        inside = samples.layer not in NODE_LAYERS
+        return LaneKey(samples.source, samples.layer, samples.form, host, scope.pod if inside else "")
+
+
+def _series_rows(series: Sequence[Samples], stampers: Stampers) -> Mapping[LaneKey, list[_Entry]]:
+    """Each stamped row once, however many series stand in it; very long tables are thinned evenly."""
+    rows: dict[LaneKey, dict[int, float]] = {}
+    for samples in series:
+        if not samples.layer or samples.form is StampForm.AGE:
+            continue
+        step = 1 + len(samples.lines) // _MAX_SERIES_ROWS
+        row = rows.setdefault(stampers.series_key(samples), {})
+        for position in range(0, len(samples.lines), step):
+            if math.isfinite(samples.stamps[position]):
+                row.setdefault(samples.lines[position], samples.stamps[position])
+    return {key: [_Entry(line, seconds, -1, -1) for line, seconds in row.items()] for key, row in rows.items()}
+
+
+def _boots(key: LaneKey, entries: list[_Entry]) -> list[list[_Entry]]:
+    """Seconds since boot fall when the machine starts again: each boot has a clock of its own."""
+    if key.form is not StampForm.BOOT:
+        return [entries]
+    parts: list[list[_Entry]] = [[]]
+    for position, entry in enumerate(entries):
+        if parts[-1] and entry.seconds < parts[-1][-1].seconds - _BOOT_RESET_S:
+            following = entries[position : position + 3]
+            if all(later.seconds < parts[-1][-1].seconds for later in following):
+                parts.append([])
+        parts[-1].append(entry)
+    return parts
+
+
+def _in_order(walls: Sequence[float]) -> bool:
+    steps = len(walls) - 1
+    backwards = sum(later < earlier - _BACKWARDS_S for earlier, later in zip(walls, walls[1:], strict=False))
+    return backwards <= max(1, 0.1 * steps)

@@ -1,0 +1,82 @@
+"""Clocks that run ahead or behind: how far each host is from true time.
+
+Zone and skew are kept apart: a zone is a multiple of fifteen minutes, a skew is what remains. Within one host nothing
+shows a skew; it needs a fact that two machines stamped. The API server stamps every event that a kubelet sends
+(`metadata.creationTimestamp`), within a second of the kubelet's own time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from ..model import ClockAnchor, Event
+from .lanes import Stampers
+from .offsets import ENOUGH, GATE_S
+
+LEAST_S = 2.0
+"""Below this a difference is rounding and lag."""
+_LAG_S = 0.5
+"""The API server stores an event about so much later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """How far a host's clock runs ahead of true time."""
+
+    seconds: float
+    doubt_s: float
+    verdict: str
+    anchors: tuple[ClockAnchor, ...] = ()
+    residual_s: float | None = None
+    note: str = ""
+
+
+def of_hosts(
+    events: Iterable[Event], stampers: Stampers, given: Mapping[str, float], links: Mapping[str, list[ClockAnchor]]
+) -> dict[str, Skew]:
+    """Skew of each host that differs from the control plane; `links` are differences to other machines, by host."""
+    found: dict[str, list[ClockAnchor]] = defaultdict(list)
+    for host, anchors in links.items():
+        found[host] += anchors
+    for event in events:
+        host = stampers.host(event)
+        stored_s, first_s = event.fields.get("created_s"), event.fields.get("first_seen_s")
+        if event.kind == "k8s_event" and host and isinstance(stored_s, float) and isinstance(first_s, float):
+            found[host].append(ClockAnchor(event.locator, event.locator, first_s - stored_s))
+    skews = {}
+    for host, anchors in sorted(found.items()):
+        skew = _measured(host, anchors)
+        if skew is not None:
+            skews[host] = skew
+    for host, seconds in given.items():
+        skews[stampers.canonical(host)] = Skew(seconds, 0.0, "solved", note="skew given")
+    return skews
+
+
+def _measured(host: str, anchors: list[ClockAnchor]) -> Skew | None:
+    values = [anchor.residual_s for anchor in anchors]
+    centre = median(values)
+    scatter_s = median(abs(value - centre) for value in values)
+    if scatter_s > GATE_S:
+        return Skew(0.0, abs(centre) + scatter_s, "refused", residual_s=scatter_s,
+                    note=f"{len(values)} comparisons of {host} with other machines disagree (scatter {scatter_s:.0f} s)")  # fmt: skip
+    if abs(centre) <= LEAST_S:
+        return None
+    near = [value for value in values if abs(value - centre) <= GATE_S]
+    low, high = max(near) - 1.0, min(near) + 1.0 + _LAG_S
+    if low > high:
+        low, high = min(near) - 1.0, max(near) + 1.0
+    seconds, doubt_s = round((low + high) / 2, 2), (high - low) / 2
+    sure = len(near) >= ENOUGH
+    note = f"the clock of {host} runs {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
+    if not sure:
+        note += f", by {len(near)} comparison{'s' if len(near) > 1 else ''} only"
+    return Skew(
+        seconds, doubt_s if sure else doubt_s + abs(seconds), "solved" if sure else "assumed", tuple(anchors[:12]),
+        round(scatter_s, 3), note,
+    )  # fmt: skip
+
+

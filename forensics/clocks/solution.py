@@ -1,0 +1,82 @@
+"""How the times of one lane become instants, once that is known."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..model import Basis, ClockAnchor
+
+LAST = float("inf")
+SCHED_DRIFT = 1e-4
+"""Seconds since boot run at the crystal's rate, which is off by up to 100 ppm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a lane with one law: instant = printed + constant."""
+
+    end: float
+    """Last line of the stretch (last printed time in lanes whose lines are not in order)."""
+    walls: tuple[float, ...]
+    """Printed times at which the constant is known, ascending."""
+    constants: tuple[float, ...]
+    doubt_s: float = 0.0
+    """Added to the uncertainty of every time in the stretch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The law of a lane, and how it is known."""
+
+    pieces: tuple[Piece, ...]
+    basis: Basis
+    verdict: str
+    """`exact`, `solved`, `assumed` or `refused`."""
+    zone: str
+    offset_s: float | None = None
+    """Zone part of the constant at the start of the lane."""
+    skew_s: float = 0.0
+    drift: float = 0.0
+    """Seconds per second that the constant may wander away from where it is known."""
+    frame: str = ""
+    """The host whose clock the instants follow; empty for true time, as far as the bundle knows."""
+    anchors: tuple[ClockAnchor, ...] = ()
+    residual_s: float | None = None
+    note: str = ""
+    by_line: bool = True
+    ends: tuple[float, ...] = field(default=(), compare=False)
+
+    def at(self, line: int, wall: float) -> tuple[float, float]:
+        """(instant, doubt in seconds) of a printed time."""
+        pieces = self.pieces
+        if len(pieces) == 1:
+            piece = pieces[0]
+        else:
+            place = float(line) if self.by_line else wall
+            piece = pieces[min(bisect_left([p.end for p in pieces], place), len(pieces) - 1)]
+        constant, doubt_s = self._constant(piece, wall)
+        return wall + constant, doubt_s
+
+    def _constant(self, piece: Piece, wall: float) -> tuple[float, float]:
+        walls, constants = piece.walls, piece.constants
+        if len(walls) == 1:
+            return constants[0], piece.doubt_s + self.drift * abs(wall - walls[0])
+        right = bisect_left(walls, wall)
+        if right == 0 or right == len(walls):
+            nearest = 0 if right == 0 else -1
+            return constants[nearest], piece.doubt_s + self.drift * abs(wall - walls[nearest])
+        left = right - 1
+        span = walls[right] - walls[left]
+        share = (wall - walls[left]) / span if span > 0 else 0.5
+        constant = constants[left] + share * (constants[right] - constants[left])
+        jump = abs(constants[right] - constants[left]) - 2 * self.drift * span
+        if jump > 1.0:  # not drift: a suspend or a step lies somewhere between the two
+            return (constants[left] + constants[right]) / 2, piece.doubt_s + jump / 2 + self.drift * span
+        return constant, piece.doubt_s + self.drift * min(wall - walls[left], walls[right] - wall)
+
+
+def constant_piece(constant: float, walls: Sequence[float], doubt_s: float = 0.0, end: float = LAST) -> Piece:
+    """One constant, known at the latest of the printed times (which matters for lanes that drift)."""
+    return Piece(end, (max(walls, default=0.0),), (constant,), doubt_s)

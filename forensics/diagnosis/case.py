@@ -1,0 +1,108 @@
+"""What the rules of the diagnosis look at: everything known, indexed, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..model import Event, Finding, Role, Samples, Severity, Source
+from ..signatures import Library
+from .entities import Entities
+from .model import Death, Life, Trend
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All facts of a bundle. Rules read it; none of them writes."""
+
+    sources: Sequence[Source]
+    events: Sequence[Event]
+    """In timeline order."""
+    findings: Sequence[Finding]
+    """Signature hits, in timeline order."""
+    samples: Sequence[Samples]
+    lives: Sequence[Life]
+    deaths: Sequence[Death]
+    entities: Entities
+    trends: Sequence[Trend]
+    library: Library
+    kinds: Mapping[str, Sequence[Event]] = field(default_factory=dict)
+    """Events by kind."""
+    hits: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
+    """Findings by signature id."""
+
+    def of_kind(self, *kinds: str) -> Iterator[Event]:
+        for kind in kinds:
+            yield from self.kinds.get(kind, ())
+
+    def named(self, *signatures: str) -> Iterator[Finding]:
+        """Unquoted findings of some signatures; `family.*` names a family."""
+        for name in signatures:
+            if name.endswith(".*"):
+                for key, found in self.hits.items():
+                    if key.startswith(name[:-1]):
+                        yield from (f for f in found if not f.quoted)
+            else:
+                yield from (f for f in self.hits.get(name, ()) if not f.quoted)
+
+    def of_entity(self, events: Iterable[Event], entity: str) -> Iterator[Event]:
+        return (event for event in events if self.entities.same(self.entities.of(event), entity))
+
+    def spec(self, entity: str) -> Event | None:
+        """The main container's spec of an entity: the one with GPUs, else the first."""
+        specs = list(self.of_entity(self.of_kind("pod_spec"), entity))
+        return next((e for e in specs if e.fields.get("gpus")), specs[0] if specs else None)
+
+    def host_of(self, entity: str) -> str:
+        """The node an entity ran on, as far as anything says so."""
+        for event in self.of_entity(self.of_kind("pod_spec", "pod_status"), entity):
+            if event.fields.get("node"):
+                return str(event.fields["node"])
+        for event in self.events:
+            if event.scope.host and self.entities.same(self.entities.of(event), entity):
+                return event.scope.host
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A finding that a rule makes; its text lives in `templates/texts.*.toml`, section `derived`."""
+
+    role: Role
+    severity: Severity
+
+
+DERIVED: dict[str, Derived] = {
+    f"derived.{name}": Derived(role, severity)
+    for role, severity, names in (
+        (Role.CAUSE, Severity.CRITICAL, (
+            "oom_loading_weights", "oom_profiling", "oom_sampler_warmup", "oom_allocating_kv", "oom_capturing_graphs",
+            "oom_serving", "oom_big_prefill", "oom_unknown_site", "kill_container_limit", "kill_pod_limit", "kill_node",
+            "kill_node_allocatable", "kill_unit_limit", "kill_unknown_limit", "probe_kill_loading",
+            "probe_kill_serving", "gpu_leak", "host_leak", "config_exception", "uncaught_exception", "first_hang", "killed_after_grace",
+        )),
+        (Role.SYMPTOM, Severity.ERROR, (
+            "gpu_neighbour", "gpu_fragmented", "gpu_climb", "host_climb", "oomkilled_status", "oomkilled_child",
+            "gpu_smaller_than_named", "probe_budget_short", "kv_saturated", "unexplained_exit", "silent_death",
+            "node_kill_nearby", "restart_loop", "shm_small",
+        )),
+        (Role.CONTEXT, Severity.NOTICE, (
+            "kv_full", "kv_low", "traffic_flat", "traffic_grew", "free_but_refused", "request_absurd", "queue_grew",
+            "not_ready_at_death", "ready_at_death", "graceful_stop", "service_healthy", "gpu_plateau", "memory_below_limit",
+            "no_neighbour", "requests_refused", "stop_requested", "engine_error_before_probe",
+        )),
+    )
+    for name in names
+}  # fmt: skip
+
+Rule = Callable[[Case, Death], Iterator[Finding]]
+
+
+def conclude(
+    name: str, event: Event, fields: Mapping[str, Any] | None = None, rests_on: Sequence[Finding] = ()
+) -> Finding:
+    """A derived finding standing at `event`. Its id is given later, in timeline order."""
+    identity = f"derived.{name}"
+    rule = DERIVED[identity]
+    return Finding("", identity, name, rule.role, rule.severity, event, dict(fields or {}), rests_on=tuple(rests_on))

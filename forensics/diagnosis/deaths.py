@@ -1,0 +1,186 @@
+"""Collect deaths: what every source says about the end of a process, joined into one death each.
+
+Witnesses are exits reported by Kubernetes, kubelet, the runtime, docker or systemd, kernel kills, evictions, and the
+ends of engine lives. Two witnesses belong to one death when they speak of the same entity at about the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..model import Event, Finding
+from .entities import ENGINE_COMM, Entities
+from .model import Death, Life
+
+JOIN_S = 45.0
+"""Witnesses this close belong together."""
+LINGER_S = 180.0
+"""A container may outlive its dead engine this long (watchdogs, grace periods)."""
+WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
+WITNESS_SIGNATURES = frozenset({
+    "k8s.evicted", "ray.memory_monitor_kill", "oomd.systemd_oomd_killed", "oomd.earlyoom_killed", "systemd.result_oom_kill",
+    "runtime.docker_die", "runtime.docker_oom",
+})  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Draft:
+    entity: str
+    time_s: float | None
+    witnesses: list[Event] = field(default_factory=list)
+    life: Life | None = None
+
+
+def build(
+    events: Sequence[Event], findings: Sequence[Finding], lives: Sequence[Life], entities: Entities
+) -> tuple[Death, ...]:
+    """All deaths, by time. A life that goes on to the end of its log is no death."""
+    drafts: list[_Draft] = []
+    for life in lives:
+        ended = _end_of(life, lives)
+        if ended is not None:
+            drafts.append(_Draft(entities.name_of(life.start.scope, life.sources[0]), ended, [], life))
+    for event in _witnesses(events, findings):
+        _add(drafts, event, entities)
+    deaths = [_finish(draft) for draft in drafts]
+    return tuple(sorted(deaths, key=lambda d: (d.time_s is None, d.time_s or 0.0, d.entity)))
+
+
+def _end_of(life: Life, lives: Sequence[Life]) -> float | None:
+    """When a life ended, 0.0 when that is unknown; none when it did not end within its log."""
+    if life.fatal is not None:
+        return life.fatal.time.utc_s or 0.0
+    if life.shutdown is not None or _followed(life, lives):
+        return life.end.time.utc_s or 0.0
+    return None
+
+
+def _followed(life: Life, lives: Sequence[Life]) -> bool:
+    """True when the same entity starts again after this life without an orderly stop in between."""
+    for other in lives:
+        if other is life or other.entity != life.entity:
+            continue
+        a, b = life.end.time.utc_s, other.start.time.utc_s
+        later_in_file = (
+            set(other.sources) & set(life.sources) and other.start.locator.line > life.end.locator.line
+        )
+        if later_in_file or (a is not None and b is not None and b >= a - 1.0):
+            return True
+    return False
+
+
+def _witnesses(events: Sequence[Event], findings: Sequence[Finding]) -> Iterator[Event]:
+    seen: set[tuple[str, int]] = set()
+    for event in events:
+        if event.kind in WITNESS_KINDS and not _harmless(event):
+            seen.add((event.locator.source, event.locator.line))
+            yield event
+    for finding in findings:
+        key = (finding.locator.source, finding.locator.line)
+        if finding.signature in WITNESS_SIGNATURES and not finding.quoted and key not in seen:
+            seen.add(key)
+            yield finding.event
+
+
+def _harmless(event: Event) -> bool:
+    if event.kind == "docker_state":
+        return event.fields.get("status") == "running" and not event.fields.get("oom_killed")
+    if event.kind == "unit_exit":
+        return event.fields.get("status") == 0
+    return False
+
+
+def _add(drafts: list[_Draft], event: Event, entities: Entities) -> None:
+    entity = entities.of(event)
+    if not entity and event.kind == "kernel_oom":
+        entity = _sole_engine(drafts, event)
+    when = event.time.utc_s
+    best: _Draft | None = None
+    distance = float("inf")
+    for draft in drafts:
+        if draft.entity != entity:
+            continue
+        gap = _gap(draft, when, event.time.uncertainty_s)
+        if gap is not None and gap < distance:
+            best, distance = draft, gap
+    if best is None:
+        best = _Draft(entity, when)
+        drafts.append(best)
+    best.witnesses.append(event)
+    if best.time_s is None:
+        best.time_s = when
+
+
+def _gap(draft: _Draft, when: float | None, uncertainty_s: float) -> float | None:
+    """Seconds between a draft and a witness when they may be one death, else none."""
+    if when is None or draft.time_s is None:
+        return 0.0 if when is None and draft.time_s is None else None
+    slack = min(uncertainty_s, 120.0)
+    after = when - draft.time_s
+    limit = LINGER_S if draft.life is not None else JOIN_S
+    return abs(after) if -JOIN_S - slack <= after <= limit + slack else None
+
+
+def _sole_engine(drafts: Sequence[_Draft], event: Event) -> str:
+    """A kill without a container in its path belongs to the only engine there is, when the victim looks like one."""
+    if not ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))):
+        return ""
+    names = {draft.entity for draft in drafts if draft.life is not None}
+    return next(iter(names)) if len(names) == 1 else ""
+
+
+def _finish(draft: _Draft) -> Death:
+    exit_code, reason = None, ""
+    for event in sorted(draft.witnesses, key=_trust):
+        code = event.fields.get("exit_code")
+        if isinstance(code, int):
+            exit_code = code
+        reason = str(event.fields.get("reason") or "") or reason
+    return Death(
+        draft.entity, draft.time_s, tuple(sorted(draft.witnesses, key=_place)), draft.life, exit_code, reason,
+        _graceful(draft, exit_code, reason),
+    )  # fmt: skip
+
+
+def _trust(event: Event) -> tuple[int, str, int]:
+    """Kubernetes objects speak last: they hold the code and the reason together."""
+    return (1 if event.channel == "k8s" else 0, event.locator.source, event.locator.line)
+
+
+def _place(event: Event) -> tuple[float, str, int]:
+    return (event.time.utc_s or 0.0, event.locator.source, event.locator.line)
+
+
+def _graceful(draft: _Draft, exit_code: int | None, reason: str) -> bool:
+    """An orderly stop: the engine drained, or the container ended with 0 or 143, and nothing speaks of a kill."""
+    if any(event.kind == "kernel_oom" for event in draft.witnesses) or reason in ("OOMKilled", "Evicted"):
+        return False
+    life = draft.life
+    if life is not None and life.fatal is not None:
+        return False
+    if exit_code in (0, 143):
+        return life is None or life.shutdown is not None or exit_code == 143
+    return exit_code is None and life is not None and life.shutdown is not None
+
+
+def engine_like(death: Death) -> bool:
+    """True when the dead thing looks like an inference engine."""
+    if death.life is not None:
+        return True
+    return any(ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))) for event in death.witnesses)
+
+
+def group(deaths: Iterable[Death], gap_s: float = 12 * 3600.0) -> list[list[Death]]:
+    """Deaths of one entity that follow each other within `gap_s` are one incident: a restart loop is one thing."""
+    groups: list[list[Death]] = []
+    last: dict[str, int] = {}
+    for death in deaths:
+        index = last.get(death.entity)
+        previous = groups[index][-1].time_s if index is not None else None
+        if index is not None and (death.time_s is None or previous is None or death.time_s - previous <= gap_s):
+            groups[index].append(death)
+        else:
+            last[death.entity] = len(groups)
+            groups.append([death])
+    return groups

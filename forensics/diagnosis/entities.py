@@ -1,0 +1,235 @@
+"""Who is who: join pod names, uids, container ids, units and files into entities.
+
+An entity is one running thing that can die: a pod, a plain container, a systemd unit, or – when nothing says more –
+the file that holds a log. Kernel pids are host pids and an engine's are container pids, so nothing is joined by pid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import regex
+
+from ..model import Event, Scope, Source
+
+ENGINE_COMM = regex.compile(
+    r"VLLM::|vllm|EngineCore|python3?|pt_main_thread|ray::|sglang|text-generation|trtllm|llama-server|lmdeploy|tritonserver",
+    regex.IGNORECASE,
+)
+"""Process names of inference engines in kernel lines (`comm`, 15 bytes)."""
+
+_HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
+_FILE_NOISE = regex.compile(
+    r"(?:^|[-_.])(?:previous|prev|current|curr|logs?|kubectl|pod|container|txt|gz|zst|old|new|first|last|run|node|saved|from|start(?:up)?|archive|\d+)(?=[-_.!]|$)",
+    regex.IGNORECASE,
+)
+_ENGINE_CHANNELS = frozenset({"engine", "container"})
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Two names that mean the same thing, and why we think so."""
+
+    left: str
+    right: str
+    reason: str
+    """`stated`, `arguments`, `start_time`, `file_name`, `only_candidate`."""
+
+
+@dataclass(slots=True)
+class Entities:
+    """Names joined into entities; `of` gives the key of an event's owner."""
+
+    _parent: dict[str, str] = field(default_factory=dict)
+    joins: list[Join] = field(default_factory=list)
+
+    def _find(self, name: str) -> str:
+        self._parent.setdefault(name, name)
+        while self._parent[name] != name:
+            self._parent[name] = self._parent[self._parent[name]]
+            name = self._parent[name]
+        return name
+
+    def join(self, left: str, right: str, reason: str) -> None:
+        a, b = self._find(left), self._find(right)
+        if a == b:
+            return
+        first, second = sorted((a, b), key=_rank)
+        self._parent[second] = first
+        self.joins.append(Join(left, right, reason))
+
+    def name_of(self, scope: Scope, source: str = "") -> str:
+        """The entity that a scope speaks of; `file:<source>` when it says nothing; empty for the node itself."""
+        names = names_of(scope)
+        if names:
+            return self._find(names[0])
+        return self._find(f"file:{source}") if source else ""
+
+    def of(self, event: Event) -> str:
+        if event.channel in _ENGINE_CHANNELS or event.channel == "plain":
+            return self.name_of(event.scope, event.locator.source)
+        return self.name_of(event.scope)
+
+    def same(self, left: str, right: str) -> bool:
+        return bool(left) and bool(right) and self._find(left) == self._find(right)
+
+    def members(self, entity: str) -> tuple[str, ...]:
+        root = self._find(entity)
+        return tuple(sorted(name for name in self._parent if self._find(name) == root))
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """The most telling name becomes the key: pod before uid before container id before unit before file."""
+    kind = name.partition(":")[0]
+    return ({"pod": 0, "uid": 1, "ctr": 2, "cid": 3, "unit": 4, "file": 5}.get(kind, 9), name)
+
+
+def names_of(scope: Scope) -> tuple[str, ...]:
+    """All names of the entity that a scope gives, most telling first."""
+    names = []
+    if scope.pod:
+        names.append(f"pod:{scope.pod}")
+    if scope.pod_uid:
+        names.append(f"uid:{scope.pod_uid}")
+    if scope.container_id:
+        names.append(f"cid:{scope.container_id}")
+    if not names and scope.unit and scope.unit not in _INFRASTRUCTURE_UNITS:
+        names.append(f"unit:{scope.unit.removesuffix('.service')}")
+    if not names and scope.container:
+        names.append(f"ctr:{scope.container}")
+    return tuple(names)
+
+
+_INFRASTRUCTURE_UNITS = frozenset(
+    f"{name}.service"
+    for name in ("kubelet", "containerd", "docker", "crio", "systemd-journald", "sshd", "chronyd", "init.scope")
+)
+
+
+def build(sources: Sequence[Source], events: Iterable[Event]) -> Entities:
+    """Join everything that one event states about itself, then place the engine logs that state nothing."""
+    entities = Entities()
+    events = list(events)
+    for event in events:
+        names = names_of(event.scope)
+        for other in names[1:]:
+            entities.join(names[0], other, "stated")
+    _place_files(entities, events)
+    return entities
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    source: str
+    arguments: dict[str, object]
+    first_s: float | None
+
+
+@dataclass(slots=True)
+class _Pod:
+    name: str
+    arguments: list[str] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    gpus: int = 0
+    described: bool = False
+
+
+def _place_files(entities: Entities, events: Sequence[Event]) -> None:
+    """Give engine logs without an owner to the pod whose arguments, start times or name fit best."""
+    logs = _ownerless_logs(events)
+    pods = _pods(entities, events)
+    for log in logs:
+        scored = sorted(((_fit(log, pod), pod.name) for pod in pods), key=lambda item: (-item[0][0], item[1]))
+        best = scored[0] if scored else None
+        if best and best[0][0] > 0 and (len(scored) == 1 or scored[1][0][0] < best[0][0]):
+            entities.join(best[1], f"file:{log.source}", best[0][1])
+    placed = {log.source for log in logs if not entities.name_of(Scope(), log.source).startswith("file:")}
+    _join_rotated(entities, [log.source for log in logs if log.source not in placed])
+
+
+def _ownerless_logs(events: Sequence[Event]) -> list[_Log]:
+    arguments: dict[str, dict[str, object]] = {}
+    first: dict[str, float | None] = {}
+    for event in events:
+        if event.channel not in _ENGINE_CHANNELS or names_of(event.scope):
+            continue
+        source = event.locator.source
+        first.setdefault(source, event.time.utc_s)
+        if first[source] is None:
+            first[source] = event.time.utc_s
+        if event.kind in ("engine_args", "engine_config"):
+            arguments.setdefault(source, {}).update(event.fields)
+    return [_Log(source, arguments.get(source, {}), first[source]) for source in sorted(first)]
+
+
+def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
+    pods: dict[str, _Pod] = {}
+    for event in events:
+        if event.channel not in ("k8s", "runtime") or event.kind not in (
+            "pod_spec", "docker_state", "container_started", "container_terminated", "pod_status"
+        ):  # fmt: skip
+            continue
+        name = entities.name_of(event.scope)
+        if not name:
+            continue
+        pod = pods.setdefault(name, _Pod(name))
+        if event.kind in ("pod_spec", "docker_state"):
+            pod.arguments += [str(a) for a in (*event.fields.get("command", ()), *event.fields.get("args", ()))]
+            pod.gpus += int(event.fields.get("gpus") or 0)
+            pod.described = True
+        started = event.fields.get("started_s")
+        if event.kind == "container_started" and event.time.utc_s is not None:
+            pod.starts.append(event.time.utc_s)
+        elif isinstance(started, int | float):
+            pod.starts.append(float(started))
+    return list(pods.values())
+
+
+def _fit(log: _Log, pod: _Pod) -> tuple[int, str]:
+    """How well a log fits a pod: points, and the reason that gave most of them. Negative when they contradict."""
+    points, reason = 0, ""
+    model = str(log.arguments.get("model") or log.arguments.get("model_tag") or "")
+    served = log.arguments.get("served_model_name")
+    names = {model, *(map(str, served) if isinstance(served, list | tuple) else [str(served or "")])} - {""}
+    if names and pod.arguments:
+        text = " ".join(pod.arguments)
+        if any(name in text for name in names):
+            points, reason = points + 4, "arguments"
+        else:
+            return -1, ""
+    if log.first_s is not None and any(-3 <= log.first_s - start <= 120 for start in pod.starts):
+        points, reason = points + 3, reason or "start_time"
+    shared = _words(log.source) & _words(workload_of(pod.name))
+    if shared:
+        points, reason = points + 2, reason or "file_name"
+    if not points and pod.described and pod.gpus and not names:
+        points, reason = 1, "only_candidate"
+    return points, reason
+
+
+def workload_of(name: str) -> str:
+    """`pod:chat-qwen3-14b-6fb6bcbb89-jkzmh` → `chat-qwen3-14b`."""
+    bare = name.partition(":")[2] or name
+    found = _HASHED_POD.match(bare)
+    return found["workload"] if found else bare
+
+
+_COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
+
+
+def _words(path: str) -> set[str]:
+    words = set(regex.split(r"[^a-z]+", path.lower()))
+    return {word for word in words if len(word) >= 4 and word not in _COMMON_WORDS and not _FILE_NOISE.fullmatch(word)}
+
+
+def _join_rotated(entities: Entities, sources: Sequence[str]) -> None:
+    """`logs-previous.txt` and `logs-current.txt`, `engine.log` and `engine.log.1` are one service's."""
+    stems: dict[str, str] = {}
+    for source in sources:
+        folder, _, name = source.rpartition("/")
+        stem = f"{folder}/{_FILE_NOISE.sub('', name)}"
+        if stem in stems:
+            entities.join(f"file:{stems[stem]}", f"file:{source}", "file_name")
+        else:
+            stems[stem] = source

@@ -1,0 +1,125 @@
+"""Which findings are evidence for a death, and why the others are not.
+
+A finding counts when it belongs to the dying entity (or to its node), lies in the window of the death, and was not
+survived. Everything else gets a reason, which the report prints in its table of decoys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..model import Event, Finding, Role
+from .case import Case
+from .model import Death, Decoy, Phase
+
+AFTER_S = 200.0
+"""Consequences and reports of a death arrive this much later (grace, watchdogs, kubelet syncs)."""
+NODE_BEFORE_S = 900.0
+"""A node-level fault this long before a death may have caused it."""
+NODE_AFTER_S = 45.0
+LONG_BEFORE_S = 12 * 3600.0
+UNSURE_S = 1800.0
+"""A stamp less sure than this cannot prove that an event lies outside the window."""
+
+_NODE_CHANNELS = frozenset({"kernel", "nvidia", "oomd", "systemd", "clock", "host", "cgroup"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """Findings of a case, sorted by what they are worth for one death."""
+
+    evidence: tuple[Finding, ...]
+    decoys: tuple[Decoy, ...]
+
+
+def sift(case: Case, death: Death, findings: Iterable[Finding]) -> Sifted:
+    """Evidence and decoys for a death; context that is neither is left out."""
+    evidence: list[Finding] = []
+    decoys: list[Decoy] = []
+    for finding in findings:
+        reason = objection(case, death, finding)
+        if not reason:
+            evidence.append(finding)
+        elif finding.role in (Role.CAUSE, Role.SYMPTOM, Role.CONSEQUENCE):
+            decoys.append(Decoy(finding, reason))
+    return Sifted(tuple(evidence), tuple(decoys))
+
+
+def objection(case: Case, death: Death, finding: Finding) -> str:
+    """Why a finding is no evidence for a death: a key of the decoy texts, or empty when it is evidence."""
+    if finding.quoted:
+        return "quoted"
+    if finding.role is Role.BENIGN:
+        return "benign"
+    life = death.life
+    if life is not None and finding.locator.source in life.sources:
+        return _in_life(death, finding)
+    owner = case.entities.of(finding.event)
+    if owner and not case.entities.same(owner, death.entity):
+        return "other_entity"
+    if not owner and finding.event.channel in _NODE_CHANNELS and _other_host(case, death, finding.event):
+        return "other_host"
+    return _in_time(case, death, finding, bool(owner))
+
+
+def _in_life(death: Death, finding: Finding) -> str:
+    life = death.life
+    assert life is not None
+    if finding.locator.source == life.start.locator.source:
+        if finding.locator.line < life.start.locator.line or finding.locator.line > life.end.locator.line:
+            return "other_run"
+        survived = finding.locator.line < life.last_sign_line and finding.role in (Role.CAUSE, Role.SYMPTOM)
+        return "recovered" if survived and finding is not life.fatal else ""
+    moment = finding.time.utc_s
+    start, end = life.start.time.utc_s, life.end.time.utc_s
+    if moment is None or start is None or end is None:
+        return ""
+    return "" if start - 5 <= moment <= end + AFTER_S else "other_run"
+
+
+def _other_host(case: Case, death: Death, event: Event) -> bool:
+    host = case.host_of(death.entity)
+    mine = event.scope.host
+    return bool(host) and bool(mine) and host.split(".")[0] != mine.split(".")[0]
+
+
+def _in_time(case: Case, death: Death, finding: Finding, owned: bool) -> str:
+    if not death.time_s or finding.time.utc_s is None or finding.time.uncertainty_s > UNSURE_S:
+        return ""
+    begin, end = window(death, owned)
+    first = finding.event.fields.get("first_seen_s")
+    earliest = min(finding.time.earliest_s, float(first)) if isinstance(first, int | float) else finding.time.earliest_s
+    if finding.time.latest_s < begin:
+        return "before"
+    return "after" if earliest > end else ""
+
+
+def window(death: Death, owned: bool) -> tuple[float, float]:
+    """From when to when an event may have to do with a death (Unix time)."""
+    assert death.time_s is not None
+    moment = death.time_s
+    start = death.life.start.time.utc_s if death.life is not None else None
+    if not owned:
+        return moment - NODE_BEFORE_S, moment + NODE_AFTER_S
+    begin = start - 60.0 if start is not None and death.life is not None and _begins_with_start(death) else moment - LONG_BEFORE_S
+    return begin, moment + AFTER_S
+
+
+def _begins_with_start(death: Death) -> bool:
+    """False when the log begins in the middle of the run: its first line is no start."""
+    life = death.life
+    return life is not None and any(f.locator == life.start.locator for f in life.findings) and life.phase is not Phase.UNKNOWN
+
+
+
+def harmless_reason(finding: Finding, stopped: Sequence[Death]) -> str:
+    """Why a finding is no trouble when nothing went wrong."""
+    if finding.quoted:
+        return "quoted"
+    if finding.role is Role.BENIGN:
+        return "benign"
+    for death in stopped:
+        if death.time_s and finding.time.utc_s and abs(finding.time.utc_s - death.time_s) <= AFTER_S:
+            return "planned_stop"
+    return "recovered" if finding.role is Role.CAUSE else "no_impact"

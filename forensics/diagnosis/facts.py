@@ -1,0 +1,114 @@
+"""Key facts: the flat numbers of an incident, with units in their names.
+
+Sources, weakest first: the engine's configuration, its ledger, the pod's spec, the deaths, the evidence of the
+verdict. A stronger source overwrites a weaker one, so a number of the failing line is never replaced by a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..model import Finding
+from .case import Case
+from .ledger import arguments_of, build, values_of
+from .model import Incident, Life
+from .rules.probes import budgets_s, load_time
+
+_ARGUMENTS = (
+    "max_model_len", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "tensor_parallel_size",
+    "pipeline_parallel_size", "kv_cache_dtype", "quantization", "enforce_eager", "swap_space", "cpu_offload_gb",
+)  # fmt: skip
+_LEDGER = (
+    "gpu_total_gib", "weights_gib", "load_s", "kv_available_gib", "kv_tokens", "gpu_blocks", "max_concurrency_x",
+    "activation_peak_gib", "non_torch_gib", "graph_gib", "graph_estimated_gib", "requested_gib", "init_s",
+    "checkpoint_gib", "available_ram_gib",
+)  # fmt: skip
+_HIDDEN = frozenset({"logger", "basis", "phase", "frames", "tasks", "process_sentences", "message", "started_s", "finished_s",
+                     "first_seen_s", "last_seen_s", "last_state", "output", "failed_procs"})  # fmt: skip
+
+
+def collect(case: Case, incident: Incident) -> dict[str, Any]:
+    """Flat facts: name with unit → number or short text."""
+    facts: dict[str, Any] = {}
+    life = life_of(case, incident)
+    if life is not None:
+        _configuration(case, life, facts)
+    _specification(case, incident.entity, facts)
+    for finding in (*incident.hypotheses[0].supporting, *incident.hypotheses[0].decisive):
+        _evidence(finding, facts)
+    _deaths(case, incident, facts)
+    return dict(sorted(facts.items()))
+
+
+def life_of(case: Case, incident: Incident) -> Life | None:
+    """The run that the incident is about: that of its first death with a log, else any of the entity."""
+    for death in incident.deaths:
+        if death.life is not None:
+            return death.life
+    return next((life for life in case.lives if case.entities.same(life.entity, incident.entity)), None)
+
+
+def _configuration(case: Case, life: Life, facts: dict[str, Any]) -> None:
+    arguments = arguments_of(case, life)
+    facts.update({name: arguments[name] for name in _ARGUMENTS if arguments.get(name) is not None})
+    values = values_of(life)
+    for name in (*_ARGUMENTS, *_LEDGER):
+        if name in values:
+            facts[name] = values[name][0]
+    version = values.get("engine_version", values.get("version"))
+    if version:
+        facts["engine_version"] = version[0]
+    if "max_seq_len" in arguments and "max_model_len" not in facts:
+        facts["max_model_len"] = arguments["max_seq_len"]
+
+
+def _specification(case: Case, entity: str, facts: dict[str, Any]) -> None:
+    spec = case.spec(entity)
+    if spec is None:
+        return
+    limit = spec.fields.get("memory_limit_bytes")
+    if limit:
+        facts["container_limit_kib"] = int(limit) // 1024
+        facts["container_limit_gib"] = round(int(limit) / 1024**3, 2)
+    for name in ("gpus", "grace_s"):
+        if spec.fields.get(name) is not None:
+            facts[name] = spec.fields[name]
+    for probe, seconds in budgets_s(spec.fields).items():
+        facts[f"{probe}_budget_s"] = seconds
+    if spec.fields.get("shm_size_bytes") is not None:
+        facts["shm_size_mib"] = int(spec.fields["shm_size_bytes"]) // 1024**2
+
+
+def _evidence(finding: Finding, facts: dict[str, Any]) -> None:
+    for base in (*finding.rests_on, finding):
+        for name, value in base.fields.items():
+            if name not in _HIDDEN and isinstance(value, bool | int | float | str) and len(str(value)) <= 80:
+                facts[name] = value
+    requested = finding.fields.get("tried_to_allocate_gib")
+    if isinstance(requested, int | float):
+        facts["tried_to_allocate_mib"] = round(requested * 1024, 2)
+    free = finding.fields.get("gpu_free_gib")
+    if isinstance(free, int | float):
+        facts["gpu_free_mib"] = round(free * 1024, 2)
+
+
+def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    codes = [death.exit_code for death in incident.deaths if death.exit_code is not None]
+    if codes:
+        facts["exit_code"] = codes[-1]
+    facts["deaths_seen"] = len(incident.deaths)
+    counts = [
+        int(event.fields["restart_count"])
+        for event in case.of_entity(case.of_kind("container_state", "container_terminated", "container_waiting", "docker_state"), incident.entity)
+        if isinstance(event.fields.get("restart_count"), int)
+    ]  # fmt: skip
+    if counts:
+        facts["restart_count"] = max(counts)
+    estimate: Mapping[str, Any] | None = load_time(case, incident.entity)
+    if estimate is not None and "load_time_s" not in facts and "probe_budget_s" in facts:
+        facts["load_time_s"] = estimate["load_time_s"]
+    for ledger in build(case, incident)[:1]:
+        for name, value in ledger.facts.items():
+            facts.setdefault(name, value)
+

@@ -1,0 +1,164 @@
+"""The GPU memory ledger of a run: total × utilisation = weights + activation + other + graphs + KV cache.
+
+Every term comes from a line of the engine, or follows from the others; what does not add up is said. KV arithmetic:
+bytes per token = KV bytes ÷ KV tokens (or 2 × layers × KV heads × head size × bytes from the model's config).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..model import Finding
+from .case import Case
+from .model import Incident, Ledger, LedgerRow, Life
+
+GIB = 1024**3
+V0_BLOCK_TOKENS = 16
+
+_TERMS = (
+    ("total", ("gpu_total_gib",)),
+    ("utilization", ("gpu_memory_utilization",)),
+    ("budget", ("requested_gib",)),
+    ("weights", ("weights_gib",)),
+    ("consumed", ("consumed_gib",)),
+    ("activation", ("activation_peak_gib",)),
+    ("non_torch", ("non_torch_gib",)),
+    ("graphs", ("graph_gib", "graph_estimated_gib")),
+    ("kv_cache", ("kv_available_gib", "kv_cache_gib")),
+)
+_DTYPE_BYTES = {"float32": 4, "fp32": 4, "float16": 2, "bfloat16": 2, "half": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "int8": 1}
+
+
+def build(case: Case, incident: Incident) -> tuple[Ledger, ...]:
+    """Ledgers of the runs of the incident's entity that print enough to make one."""
+    ledgers = []
+    for life in case.lives:
+        if case.entities.same(life.entity, incident.entity):
+            ledger = _ledger(case, life)
+            if ledger is not None:
+                ledgers.append(ledger)
+    return tuple(ledgers)
+
+
+def values_of(life: Life) -> dict[str, tuple[Any, Finding]]:
+    """Field → (value, finding) over a run; the first line that prints a field wins."""
+    found: dict[str, tuple[Any, Finding]] = {}
+    for finding in life.findings:
+        for name, value in finding.fields.items():
+            if value is not None:
+                found.setdefault(name, (value, finding))
+    return found
+
+
+def _ledger(case: Case, life: Life) -> Ledger | None:
+    values = values_of(life)
+    known: dict[str, float] = {}
+    evidence: dict[str, Finding] = {}
+    for term, names in _TERMS:
+        for name in names:
+            if name in values and isinstance(values[name][0], int | float):
+                known[term], evidence[term] = float(values[name][0]), values[name][1]
+                break
+    arguments = arguments_of(case, life)
+    if "utilization" not in known and isinstance(arguments.get("gpu_memory_utilization"), int | float):
+        known["utilization"] = float(arguments["gpu_memory_utilization"])
+    if len(known.keys() & {"weights", "kv_cache", "budget", "consumed"}) < 2:
+        return None
+    derived = _derive(known)
+    rows = tuple(
+        LedgerRow(term, round(known[term], 3), evidence.get(term), term in derived)
+        for term, _ in _TERMS
+        if term in known
+    )
+    return Ledger(life.entity, life.sources[0], rows, _difference(known, derived), _kv_facts(case, life, values, known))
+
+
+def _derive(known: dict[str, float]) -> set[str]:
+    """Fill terms that follow from others; returns their names."""
+    derived: set[str] = set()
+    if "budget" not in known and {"total", "utilization"} <= known.keys():
+        known["budget"] = known["total"] * known["utilization"]
+        derived.add("budget")
+    if "total" not in known and {"budget", "utilization"} <= known.keys() and known["utilization"] > 0:
+        known["total"] = known["budget"] / known["utilization"]
+        derived.add("total")
+    if "activation" not in known and {"budget", "weights", "kv_cache"} <= known.keys():
+        rest = known["budget"] - known["weights"] - known["kv_cache"] - known.get("non_torch", 0.0)
+        if rest > 0:
+            known["activation"] = rest
+            derived.add("activation")
+    return derived
+
+
+def _difference(known: Mapping[str, float], derived: set[str]) -> float | None:
+    """Budget minus all terms; none unless every term was printed."""
+    fixed = known.get("consumed", known.get("weights", 0.0) + known.get("non_torch", 0.0))
+    needed = {"budget", "activation", "kv_cache"}
+    if not needed <= known.keys() or derived & {"activation"} or not ({"weights", "consumed"} & known.keys()):
+        return None
+    return round(known["budget"] - fixed - known["activation"] - known["kv_cache"], 3)
+
+
+def _kv_facts(
+    case: Case, life: Life, values: Mapping[str, tuple[Any, Finding]], known: Mapping[str, float]
+) -> dict[str, float]:
+    facts: dict[str, float] = {}
+    tokens = values.get("kv_tokens", (None,))[0]
+    if tokens is None and "gpu_blocks" in values:
+        tokens = int(values["gpu_blocks"][0]) * V0_BLOCK_TOKENS
+    if isinstance(tokens, int) and tokens > 0:
+        facts["kv_tokens"] = tokens
+        if known.get("kv_cache", 0) > 0:
+            facts["kv_bytes_per_token"] = round(known["kv_cache"] * GIB / tokens)
+    config = next(iter(case.of_kind("model_config")), None)
+    if "kv_bytes_per_token" not in facts and config is not None:
+        per_token = bytes_per_token(config.fields, arguments_of(case, life))
+        if per_token:
+            facts["kv_bytes_per_token"] = per_token
+    length = max_model_len(case, life)
+    if length:
+        facts["max_model_len"] = length
+        if "kv_bytes_per_token" in facts:
+            facts["kv_gib_per_request"] = round(facts["kv_bytes_per_token"] * length / GIB, 3)
+        if "kv_tokens" in facts:
+            facts["max_concurrency_x"] = round(facts["kv_tokens"] / length, 2)
+    return facts
+
+
+def bytes_per_token(config: Mapping[str, Any], arguments: Mapping[str, Any]) -> int | None:
+    """2 × layers × KV heads × head size × bytes, divided by the tensor parallel size; none when a factor is unknown."""
+    layers, heads, size = config.get("layers"), config.get("kv_heads"), config.get("head_dim")
+    dtype = str(arguments.get("kv_cache_dtype") or "auto")
+    if dtype == "auto":
+        dtype = str(config.get("dtype") or "bfloat16")
+    width = _DTYPE_BYTES.get(dtype.removeprefix("torch."))
+    if not (isinstance(layers, int) and isinstance(heads, int) and isinstance(size, int) and width):
+        return None
+    ranks = arguments.get("tensor_parallel_size")
+    return 2 * layers * max(1, heads // (ranks if isinstance(ranks, int) and ranks > 0 else 1)) * size * width
+
+
+def max_model_len(case: Case, life: Life) -> int | None:
+    values = values_of(life)
+    for name in ("max_model_len", "max_seq_len"):
+        if name in values and isinstance(values[name][0], int):
+            return int(values[name][0])
+    value = arguments_of(case, life).get("max_model_len")
+    return value if isinstance(value, int) else None
+
+
+def arguments_of(case: Case, life: Life) -> dict[str, Any]:
+    """The engine's arguments as its own lines print them, completed from the pod's command line."""
+    from ..parsers.engine_config import parse_cli_args
+
+    arguments: dict[str, Any] = {}
+    spec = case.spec(life.entity)
+    if spec is not None:
+        arguments.update(parse_cli_args([*map(str, spec.fields.get("command", ())), *map(str, spec.fields.get("args", ()))]))
+    for event in case.of_kind("engine_config", "engine_args"):
+        inside = life.start.locator.line <= event.locator.line <= life.end.locator.line
+        if event.locator.source in life.sources and (inside or event.locator.source != life.sources[0]):
+            arguments.update({k: v for k, v in event.fields.items() if k != "logger"})
+    return arguments
+

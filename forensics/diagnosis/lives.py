@@ -1,0 +1,205 @@
+"""Cut the engine logs of an entity into lives: one run each, from its banner to its end.
+
+A banner after anything but a banner begins a new life; so does the same banner line twice. A life that stands in
+several files (an archive and `kubectl logs --previous`) is one life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..model import Event, Finding, Role, Samples
+from .entities import Entities
+from .model import Life, Phase
+
+SAME_START_S = 3.0
+_ORDER = tuple(Phase)
+_CHANNELS = frozenset({"engine", "container", "plain", "ray"})
+
+
+@dataclass(slots=True)
+class _Draft:
+    entity: str
+    source: str
+    events: list[Event] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    phase: Phase = Phase.UNKNOWN
+    ready: Event | None = None
+    shutdown: Finding | None = None
+    activity: Event | None = None
+    progress_line: int = 0
+    dead: set[int] = field(default_factory=set)
+    """Lines at which the engine says that it is gone."""
+    banners: set[str] = field(default_factory=set)
+    beyond_banner: bool = False
+
+
+def build(
+    events: Sequence[Event],
+    findings: Mapping[tuple[str, int], Sequence[Finding]],
+    phases: Mapping[str, str],
+    samples: Sequence[Samples],
+    entities: Entities,
+) -> tuple[Life, ...]:
+    """All lives, by entity and time.
+
+    `findings` are keyed by (source, line); `phases` maps signature ids to the phase that their line begins.
+    """
+    by_source: dict[tuple[str, str], list[Event]] = {}
+    for event in events:
+        if event.channel in _CHANNELS:
+            by_source.setdefault((event.locator.source, entities.of(event)), []).append(event)
+    lives: list[Life] = []
+    for (source, entity), own in sorted(by_source.items()):
+        own.sort(key=lambda event: event.locator.line)
+        if not _is_engine_log(own, findings, phases):
+            continue
+        drafts = list(_cut(own, findings, phases, source, entity))
+        lives += [_finish(draft, _activity_lines(samples, source)) for draft in drafts]
+    return tuple(_merge(lives))
+
+
+def _is_engine_log(
+    events: Sequence[Event], findings: Mapping[tuple[str, int], Sequence[Finding]], phases: Mapping[str, str]
+) -> bool:
+    return any(event.channel == "engine" for event in events) or any(
+        finding.signature in phases for event in events for finding in findings.get(_key(event), ())
+    )
+
+
+def _key(event: Event) -> tuple[str, int]:
+    return (event.locator.source, event.locator.line)
+
+
+def _cut(
+    events: Iterable[Event],
+    findings: Mapping[tuple[str, int], Sequence[Finding]],
+    phases: Mapping[str, str],
+    source: str,
+    entity: str,
+) -> Iterator[_Draft]:
+    draft = _Draft(entity, source)
+    for event in events:
+        own = [f for f in findings.get(_key(event), ()) if not f.quoted]
+        phase = _phase_of(own, phases)
+        banner = next((f.signature for f in own if phases.get(f.signature) == Phase.STARTING), "")
+        if banner and (draft.beyond_banner or banner in draft.banners):
+            if draft.events:
+                yield draft
+            draft = _Draft(entity, source)
+        if banner:
+            draft.banners.add(banner)
+        elif phase is not None or any(f.role in (Role.CAUSE, Role.CONSEQUENCE) for f in own):
+            draft.beyond_banner = True
+        draft.events.append(event)
+        draft.findings += own
+        _advance(draft, event, own, phase, phases)
+    if draft.events:
+        yield draft
+
+
+def _phase_of(findings: Iterable[Finding], phases: Mapping[str, str]) -> Phase | None:
+    found = [Phase(phases[f.signature]) for f in findings if phases.get(f.signature)]
+    return max(found, key=_ORDER.index) if found else None
+
+
+def _advance(
+    draft: _Draft, event: Event, findings: Sequence[Finding], phase: Phase | None, phases: Mapping[str, str]
+) -> None:
+    if phase is Phase.SERVING:
+        draft.ready = draft.ready or event
+    if phase is Phase.DRAINING and draft.phase is not Phase.DEAD and draft.shutdown is None:
+        draft.shutdown = next(f for f in findings if phases.get(f.signature) == Phase.DRAINING)
+    if phase is Phase.DEAD:
+        draft.dead.add(event.locator.line)
+    if phase is not None and _ORDER.index(phase) > _ORDER.index(draft.phase):
+        draft.phase = phase
+        if phase not in (Phase.DRAINING, Phase.DEAD):
+            draft.progress_line = event.locator.line
+    status = event.fields.get("status")
+    if event.kind == "access" and event.fields.get("method") == "POST" and isinstance(status, int) and status < 400:
+        draft.activity = event
+
+
+def _activity_lines(samples: Sequence[Samples], source: str) -> list[int]:
+    """Lines on which the engine reports work in progress."""
+    lines: list[int] = []
+    for column in samples:
+        if column.source == source and column.name in ("generation_tokens_per_s", "requests_running"):
+            lines += [line for line, value in zip(column.lines, column.values, strict=True) if value > 0]
+    return sorted(lines)
+
+
+def _finish(draft: _Draft, activity_lines: Sequence[int]) -> Life:
+    first, last = draft.events[0].locator.line, draft.events[-1].locator.line
+    inside = [line for line in activity_lines if first <= line <= last]
+    activity = draft.activity
+    if inside and (activity is None or inside[-1] > activity.locator.line):
+        nearest = min(draft.events, key=lambda event: abs(event.locator.line - inside[-1]))
+        activity = replace(nearest, locator=replace(nearest.locator, line=inside[-1], line_end=inside[-1]))
+    phase = draft.phase
+    if phase in (Phase.UNKNOWN, Phase.STARTING) and activity is not None:
+        phase = Phase.SERVING  # the log begins in the middle of a run
+    sign = max(draft.progress_line, activity.locator.line if activity else 0)
+    return Life(
+        draft.entity, (draft.source,), draft.events[0], draft.events[-1], draft.ready, phase, tuple(draft.findings),
+        activity, sign, _fatal(draft, sign), draft.shutdown,
+    )  # fmt: skip
+
+
+def _fatal(draft: _Draft, last_sign_line: int) -> Finding | None:
+    """The first cause or death line after the last progress; a death line alone when progress seems to follow it."""
+    lost = [f for f in draft.findings if f.role is Role.CAUSE or f.locator.line in draft.dead]
+    after = [f for f in lost if f.locator.line > last_sign_line]
+    if after:
+        return after[0]
+    return next((f for f in lost if f.locator.line in draft.dead), None)
+
+
+def _merge(lives: list[Life]) -> Iterator[Life]:
+    """Lives that several files show, once: same entity and start, or overlapping in time."""
+    by_entity: dict[str, list[Life]] = {}
+    for life in lives:
+        by_entity.setdefault(life.entity, []).append(life)
+    for entity in sorted(by_entity):
+        kept: list[Life] = []
+        for life in sorted(by_entity[entity], key=_order):
+            twin = next((i for i, other in enumerate(kept) if _same(other, life)), None)
+            if twin is None:
+                kept.append(life)
+            else:
+                kept[twin] = _united(kept[twin], life)
+        yield from kept
+
+
+def _order(life: Life) -> tuple[float, str, int]:
+    start = life.start.time.utc_s
+    return (float("inf") if start is None else start, life.sources[0], life.start.locator.line)
+
+
+def _same(one: Life, other: Life) -> bool:
+    if other.sources[0] in one.sources:
+        return False
+    a, b = one.start.time.utc_s, other.start.time.utc_s
+    c, d = one.end.time.utc_s, other.end.time.utc_s
+    if a is None or b is None or c is None or d is None:
+        return _printed(one.start) == _printed(other.start) is not None
+    if abs(a - b) <= SAME_START_S:
+        return True
+    return min(c, d) - max(a, b) > SAME_START_S
+
+
+def _printed(event: Event) -> float | None:
+    return event.stamps[-1].seconds if event.stamps else None
+
+
+def _united(one: Life, other: Life) -> Life:
+    """Two views of a life: the one with more findings tells the story, the other is named as a source."""
+    rich, poor = (one, other) if len(one.findings) >= len(other.findings) else (other, one)
+    later = max(one.end, other.end, key=lambda event: (event.time.utc_s or 0.0, event.locator.line))
+    deeper = max(one.phase, other.phase, key=_ORDER.index)
+    return replace(
+        rich, sources=(*one.sources, *other.sources), end=later, phase=deeper, ready=rich.ready or poor.ready,
+        shutdown=rich.shutdown or poor.shutdown, fatal=rich.fatal or poor.fatal, last_activity=rich.last_activity or poor.last_activity,
+    )  # fmt: skip

@@ -1,0 +1,203 @@
+"""What the diagnosis thinks in: lives, deaths, evidence, hypotheses, incidents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ..model import Event, Finding
+from ..signatures import Cause
+
+
+class Confidence(StrEnum):
+    """How sure; the rules are in ARCHITECTURE.md, “Confidence”."""
+
+    ESTABLISHED = "established"
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+    UNDETERMINED = "undetermined"
+
+
+CONFIDENCE_ORDER = tuple(Confidence)
+
+
+class Phase(StrEnum):
+    """How far a run of an engine got; taken from lifecycle lines."""
+
+    UNKNOWN = "unknown"
+    STARTING = "starting"
+    LOADING = "loading"
+    PROFILING = "profiling"
+    CAPTURING = "capturing"
+    SERVING = "serving"
+    DRAINING = "draining"
+    """An orderly stop was asked for."""
+    DEAD = "dead"
+    """The engine says that it, or a part it cannot do without, is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One run of one engine, from its first line to its end."""
+
+    entity: str
+    sources: tuple[str, ...]
+    """Files that show it; a life may stand in several."""
+    start: Event
+    end: Event
+    """Last event seen of this run."""
+    ready: Event | None
+    phase: Phase
+    findings: tuple[Finding, ...]
+    """In file order."""
+    last_activity: Event | None
+    """Last sign that the service did useful work."""
+    last_sign_line: int
+    """Line of the last progress (work done, or a later phase reached) in the first of `sources`; 0 for none. An error
+    before it was survived."""
+    fatal: Finding | None
+    """The line at which the run is lost: the first error that nothing survived."""
+    shutdown: Finding | None
+    """First line of an orderly stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The end of a process or container: what is known from all sources together."""
+
+    entity: str
+    time_s: float | None
+    witnesses: tuple[Event, ...]
+    life: Life | None
+    exit_code: int | None
+    reason: str
+    """`OOMKilled`, `Error`, `Evicted` … as a source says, or empty."""
+    graceful: bool
+    """An orderly stop that somebody asked for and that finished in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoy:
+    """Something that looks like the cause, and the reason why it is not."""
+
+    finding: Finding
+    reason: str
+    """Key of a text in `templates/texts.*.toml`, section `decoy`."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Evidence that is missing, and the command that would fill it."""
+
+    key: str
+    """Key of a text in `templates/texts.*.toml`, section `gap`."""
+    command: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A cause with everything that speaks for and against it."""
+
+    cause: Cause
+    confidence: Confidence
+    decisive: tuple[Finding, ...]
+    supporting: tuple[Finding, ...]
+    against: tuple[Finding, ...]
+
+    @property
+    def evidence(self) -> tuple[Finding, ...]:
+        return (*self.decisive, *self.supporting)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLink:
+    """One arrow of the causal chain."""
+
+    finding: Finding
+    why: str
+    """Key of a text in section `chain`: `root`, `explained`, `death`, `restart`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    id: str
+    entity: str
+    start_s: float | None
+    end_s: float | None
+    deaths: tuple[Death, ...]
+    hypotheses: tuple[Hypothesis, ...]
+    """Ranked; the first is the verdict."""
+    chain: tuple[ChainLink, ...]
+    consequences: tuple[Finding, ...]
+    decoys: tuple[Decoy, ...]
+    contributing: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """One term of the GPU memory equation."""
+
+    term: str
+    """`total`, `utilization`, `budget`, `weights`, `activation`, `non_torch`, `graphs`, `kv_cache` …"""
+    gib: float | None
+    evidence: Finding | None
+    derived: bool
+    """True when it follows from the other terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Where the GPU memory of one rank went in one run."""
+
+    entity: str
+    source: str
+    rows: tuple[LedgerRow, ...]
+    difference_gib: float | None
+    """What remains unexplained when all terms are known."""
+    facts: Mapping[str, float]
+    """KV arithmetic: `kv_tokens`, `bytes_per_token`, `request_gib`, `max_concurrency`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The shape of a series, in words."""
+
+    name: str
+    source: str
+    entity: str
+    gpu: str
+    word: str
+    """`flat`, `plateau`, `climb`, `step`, `sawtooth`, `spike`, `too_few`."""
+    points: int
+    minimum: float
+    maximum: float
+    first: float
+    last: float
+    start_s: float
+    end_s: float
+    slope_per_h: float | None
+    sparkline: str
+    first_line: int
+    last_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The answer."""
+
+    incidents: tuple[Incident, ...]
+    """The main one first."""
+    verdict: Hypothesis
+    first_cause: Finding | None
+    findings: tuple[Finding, ...]
+    lives: tuple[Life, ...]
+    ledgers: tuple[Ledger, ...]
+    trends: tuple[Trend, ...]
+    key_facts: Mapping[str, Any]
+    gaps: tuple[Gap, ...]
+    decoys: tuple[Decoy, ...]
+    impact: Mapping[str, Any]

@@ -1,0 +1,105 @@
+"""Competing hypotheses: for each cause, what speaks for it and what against it; no tuned weights.
+
+A cause needs a decisive finding to become the verdict. Findings that another, earlier cause explains are taken away
+from the rest first. Then: fewest contradictions, earliest decisive finding, most decisive, most supporting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..model import Finding
+from ..signatures import Cause, Library
+from .model import Confidence, Hypothesis
+
+DETECTION_S = 120.0
+"""A consequence may be logged this much before its cause is noticed."""
+SAME_MOMENT_S = 5.0
+WEAK = frozenset({"derived.oom_unknown_site", "derived.kill_unknown_limit", "derived.oomkilled_child"})
+"""Findings that fix the family of a cause, not the member."""
+NO_FAULT = ("healthy", "insufficient_evidence")
+
+
+def rank(library: Library, evidence: Sequence[Finding], context_lines: int) -> tuple[Hypothesis, ...]:
+    """Hypotheses in order, best first. `context_lines` is how much was seen at all; it caps the confidence."""
+    drafts = [_draft(cause, evidence) for cause in library.causes.values() if cause.id not in NO_FAULT]
+    drafts = [draft for draft in drafts if draft.decisive or draft.supporting]
+    drafts = _folded(drafts)
+    drafts.sort(key=_key)
+    return tuple(replace(draft, confidence=_confidence(draft, context_lines)) for draft in drafts)
+
+
+def rank_one(cause: Cause, evidence: Sequence[Finding]) -> Hypothesis:
+    """One cause against the evidence, without competitors and without a confidence."""
+    return _draft(cause, evidence)
+
+
+def matches(names: Sequence[str], finding: Finding) -> bool:
+    """True when a finding's signature is listed, by id or by `family.*`."""
+    return any(
+        finding.signature == name or (name.endswith(".*") and finding.signature.startswith(name[:-1])) for name in names
+    )
+
+
+def _draft(cause: Cause, evidence: Sequence[Finding]) -> Hypothesis:
+    def pick(names: Sequence[str]) -> tuple[Finding, ...]:
+        return tuple(finding for finding in evidence if matches(names, finding))
+
+    return Hypothesis(
+        cause, Confidence.UNDETERMINED, pick(cause.decisive), pick(cause.supporting), pick(cause.contradicting)
+    )
+
+
+def _folded(drafts: list[Hypothesis]) -> list[Hypothesis]:
+    """Take decisive findings away from a cause when an earlier one explains them."""
+    ordered = sorted((d for d in drafts if d.decisive), key=lambda d: (first_s(d.decisive), len(d.against), d.cause.id))
+    folded: list[Hypothesis] = []
+    for draft in ordered:
+        kept = tuple(f for f in draft.decisive if not any(_explains(other, draft, f) for other in folded))
+        folded.append(replace(draft, decisive=kept, supporting=draft.supporting))
+    rest = [d for d in drafts if not d.decisive]
+    return [d for d in (*folded, *rest) if d.decisive or d.supporting]
+
+
+def _explains(cause: Hypothesis, other: Hypothesis, finding: Finding) -> bool:
+    if cause.cause.id == other.cause.id or not cause.decisive or cause.against:
+        return False
+    if not matches(cause.cause.explains, finding):
+        return False
+    return first_s(cause.decisive) <= _moment(finding) + DETECTION_S
+
+
+def _moment(finding: Finding) -> float:
+    return finding.time.utc_s if finding.time.utc_s is not None else 0.0
+
+
+def first_s(findings: Sequence[Finding]) -> float:
+    """Time of the earliest finding; infinity for none, 0 when the time is unknown."""
+    return min((_moment(f) for f in findings), default=float("inf"))
+
+
+def _key(draft: Hypothesis) -> tuple[bool, int, float, int, int, str]:
+    moment = first_s(draft.decisive)
+    bucket = moment if moment == float("inf") else moment // SAME_MOMENT_S
+    return (
+        not draft.decisive,
+        len({f.signature for f in draft.against}),
+        bucket,
+        -len({f.signature for f in draft.decisive}),
+        -len({f.signature for f in draft.supporting}),
+        draft.cause.id,
+    )
+
+
+def _confidence(draft: Hypothesis, context_lines: int) -> Confidence:
+    if not draft.decisive:
+        return Confidence.POSSIBLE if draft.supporting else Confidence.UNDETERMINED
+    strong = [f for f in draft.decisive if f.signature not in WEAK]
+    if draft.against or not strong:
+        return Confidence.POSSIBLE
+    places = {f.locator for f in draft.evidence}
+    corroborated = len(places) >= 2 and len({f.signature for f in draft.evidence}) >= 2
+    if corroborated and context_lines >= 10:
+        return Confidence.ESTABLISHED
+    return Confidence.LIKELY

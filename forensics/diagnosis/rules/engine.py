@@ -1,0 +1,79 @@
+"""The engine's own story: exceptions that no signature knows, hangs, silent deaths, and runs that are fine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import regex
+
+from ...model import Event, Finding, Role
+from ..case import Case, conclude
+from ..model import Death, Life, Phase
+from .gpu import phase_at
+
+_CONFIG_ERRORS = regex.compile(
+    r"(?:^|\.)(?:ValueError|TypeError|ValidationError|NotImplementedError|ArgumentError|ArgumentTypeError|JSONDecodeError|FileNotFoundError|KeyError|AssertionError|AttributeError)$"
+)
+_NO_VERDICT = regex.compile(
+    r"EngineDeadError|EngineCore initialization|BrokenProcessPool|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect|RuntimeError: Engine core|ActorDiedError|RayActorError"
+)
+HANG_WAITS = 3
+_SILENT = ("vllm.engine_process_died", "vllm.worker_process_died")
+
+
+def rules(case: Case, death: Death) -> Iterator[Finding]:
+    life = death.life
+    if life is None:
+        return
+    known = any(f.role is Role.CAUSE and f.locator.line > life.last_sign_line for f in life.findings)
+    if not known:
+        yield from _unknown_exception(case, life)
+        yield from _silent(life)
+    yield from _hang(life)
+    yield from _phase(life)
+
+
+def _unknown_exception(case: Case, life: Life) -> Iterator[Finding]:
+    event = first_uncaught(case, life)
+    if event is None:
+        return
+    phase = phase_at(case, life, event)
+    exception = str(event.fields.get("exception") or "")
+    starting = phase in (Phase.UNKNOWN, Phase.STARTING) and life.ready is None
+    name = "config_exception" if starting and _CONFIG_ERRORS.search(exception) else "uncaught_exception"
+    yield conclude(name, event, {"exception": exception, "phase": phase.value})
+
+
+def first_uncaught(case: Case, life: Life) -> Event | None:
+    """The first traceback of the dying run that is no mere echo of somebody else's death."""
+    for event in case.of_kind("traceback"):
+        if event.locator.source not in life.sources or event.locator.source != life.start.locator.source:
+            continue
+        inside = life.start.locator.line <= event.locator.line <= life.end.locator.line
+        if not inside or event.locator.line <= life.last_sign_line or event.fields.get("chained"):
+            continue
+        if not _NO_VERDICT.search(event.text):
+            return event
+    return None
+
+
+def _silent(life: Life) -> Iterator[Finding]:
+    for finding in life.findings:
+        if finding.signature in _SILENT:
+            yield conclude("silent_death", finding.event, finding.fields, (finding,))
+            return
+
+
+def _hang(life: Life) -> Iterator[Finding]:
+    waits = [
+        f for f in life.findings if f.signature == "vllm.shm_broadcast_wait" and f.locator.line > life.last_sign_line
+    ]
+    if sum(f.event.count for f in waits) >= HANG_WAITS and life.ready is not None:
+        yield conclude("first_hang", waits[0].event, {"waits": sum(f.event.count for f in waits)}, tuple(waits))
+
+
+def _phase(life: Life) -> Iterator[Finding]:
+    if life.ready is not None or life.phase is Phase.SERVING:
+        yield conclude("ready_at_death", life.ready or life.start, {"phase": life.phase.value})
+    elif life.phase not in (Phase.UNKNOWN, Phase.DEAD):
+        yield conclude("not_ready_at_death", life.end, {"phase": life.phase.value})

@@ -1,0 +1,177 @@
+"""GPU memory: where an allocation failed, and what its numbers say about neighbours and fragmentation.
+
+The arithmetic is that of torch's caching allocator (`c10/cuda/CUDACachingAllocator.cpp`): A allocated by tensors,
+B reserved but unallocated, F free on the device, T total, r requested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import regex
+
+from ...model import Event, Finding
+from ...signatures.fields import size_bytes
+from ..case import Case, conclude
+from ..model import Death, Life, Phase
+
+OOM_SIGNATURES = frozenset({
+    "torch.oom", "torch.oom_old", "torch.oom_preempted", "torch.cuda_error_oom", "torch.cublas_alloc_failed",
+    "torch.hip_oom", "torch.xpu_oom", "torch.mps_oom", "triton.oom", "nccl.cuda_oom", "vllm.cumem_oom",
+    "vllm.custom_allreduce_oom", "vllm.weights_do_not_fit", "vllm.sampler_warmup_oom", "vllm.pooler_warmup_oom",
+})  # fmt: skip
+
+_SITES: tuple[tuple[str, regex.Pattern[str]], ...] = tuple(
+    (name, regex.compile(pattern))
+    for name, pattern in (
+        ("oom_sampler_warmup", r":_?dummy_(?:sampler|pooler)_run"),
+        ("oom_capturing_graphs", r":(?:capture_model|_?capture_cudagraphs?|graph_capture|profile_cudagraph_memory|capture_graph|init_cuda_graphs|compile_or_warm_up_model|_?warmup_and_capture)$|cuda_graph_runner"),
+        ("oom_allocating_kv", r":(?:initialize_kv_cache\w*|_?allocate_kv_cache\w*|initialize_cache|_init_cache_engine|init_memory_pool|_create_buffers)$|cache_engine\.py"),
+        ("oom_loading_weights", r":(?:load_model|load_weights|create_weights|process_weights_after_loading|initialize_model|get_model|from_pretrained|_load_pretrained_model|weight_loader|load_state_dict)$"),
+        ("oom_profiling", r":(?:profile_run|_?dummy_run|determine_available_memory|determine_num_available_blocks|profile_multimodal\w*)$"),
+        ("oom_big_prefill", r":(?:\w*prompt_logprobs?\w*|embed_multimodal|get_multimodal_embeddings|_execute_mm_encoder|\w*vision\w*)$"),
+        ("oom_serving", r":(?:execute_model|step|_?engine_step|run_busy_loop|forward_batch_generation|forward_decode|forward_extend|prefill|decode_token)$"),
+    )
+)  # fmt: skip
+_SITE_OF_SIGNATURE = {
+    "vllm.weights_do_not_fit": "oom_loading_weights",
+    "vllm.sampler_warmup_oom": "oom_sampler_warmup",
+    "vllm.pooler_warmup_oom": "oom_sampler_warmup",
+}
+_SITE_OF_PHASE = {
+    Phase.LOADING: "oom_loading_weights",
+    Phase.PROFILING: "oom_profiling",
+    Phase.CAPTURING: "oom_capturing_graphs",
+    Phase.SERVING: "oom_serving",
+    Phase.DRAINING: "oom_serving",
+}
+_OTHER_PROCESS = regex.compile(r"Process (\d+) has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
+_THIS_PROCESS = regex.compile(r"this process has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
+_GIB = 1024**3
+LOW_KV_PCT = 60.0
+
+
+def rules(case: Case, death: Death) -> Iterator[Finding]:
+    """Where it failed, and what the numbers add; for the first allocation failure of the dying run."""
+    failure = first_failure(death.life)
+    if failure is None:
+        return
+    yield from _site(case, death, failure)
+    numbers = _numbers(death.life, failure)
+    if numbers is not None:
+        yield from _arithmetic(numbers)
+
+
+def first_failure(life: Life | None) -> Finding | None:
+    """The first GPU allocation failure that the run did not survive."""
+    if life is None:
+        return None
+    lost = [f for f in life.findings if f.signature in OOM_SIGNATURES]
+    return next((f for f in lost if f.locator.line > life.last_sign_line), lost[0] if lost and life.fatal in lost else None)
+
+
+def _site(case: Case, death: Death, failure: Finding) -> Iterator[Finding]:
+    name = _SITE_OF_SIGNATURE.get(failure.signature) or site_of_frames(_frames(death.life, failure))
+    life = death.life
+    phase = phase_at(case, life, failure.event) if life is not None else Phase.UNKNOWN
+    basis = "frames" if name else "phase"
+    if not name or (name == "oom_serving" and phase not in (Phase.SERVING, Phase.DRAINING, Phase.UNKNOWN)):
+        name = _SITE_OF_PHASE.get(phase, name or "oom_unknown_site")
+    yield conclude(name, failure.event, {**failure.fields, "basis": basis, "phase": phase.value}, (failure,))
+
+
+def site_of_frames(frames: Sequence[str]) -> str:
+    """The most telling frame of a traceback, as the name of a derived finding; empty when none tells.
+
+    Special sites win over the general ones that call them: `capture_model` calls `_dummy_run`.
+    """
+    for name, pattern in _SITES:
+        if any(pattern.search(frame) for frame in frames):
+            return name
+    return ""
+
+
+def _frames(life: Life | None, failure: Finding) -> Sequence[str]:
+    frames = failure.event.fields.get("frames")
+    if frames or life is None:
+        return frames or ()
+    for other in life.findings:  # the same text may have been logged without its traceback first
+        if other.event.kind == "traceback" and other.signature in OOM_SIGNATURES and other.locator.source == failure.locator.source:
+            return other.event.fields.get("frames") or ()
+    return ()
+
+
+def phase_at(case: Case, life: Life, event: Event) -> Phase:
+    """How far the run had got when a line was written."""
+    phase = Phase.UNKNOWN
+    for finding in life.findings:
+        if finding.locator.source != event.locator.source:
+            continue
+        if finding.locator.line >= event.locator.line:
+            break
+        signature = case.library.signatures.get(finding.signature)
+        if signature is not None and signature.phase and signature.phase != Phase.DEAD:
+            phase = max(phase, Phase(signature.phase), key=list(Phase).index)
+    if phase in (Phase.UNKNOWN, Phase.STARTING) and life.last_activity is not None:
+        if life.last_activity.locator.line < event.locator.line:
+            return Phase.SERVING
+    return phase
+
+
+def _numbers(life: Life | None, failure: Finding) -> Finding | None:
+    """The finding that holds the allocator's figures: the failure itself, or a copy of it with numbers."""
+    if "tried_to_allocate_gib" in failure.fields:
+        return failure
+    candidates = life.findings if life is not None else ()
+    return next((f for f in candidates if "tried_to_allocate_gib" in f.fields and f.locator.line >= failure.locator.line), None)
+
+
+def _arithmetic(failure: Finding) -> Iterator[Finding]:
+    fields = failure.fields
+    requested = fields["tried_to_allocate_gib"]
+    total, free = fields.get("gpu_total_gib"), fields.get("gpu_free_gib")
+    allocated = fields.get("allocated_gib", 0.0)
+    unallocated = unallocated_gib(fields)
+    if total and requested > total:
+        yield conclude("request_absurd", failure.event, fields, (failure,))
+    if total is None or free is None:
+        return
+    others = others_gib(fields)
+    if others >= max(1.0, 0.05 * total) and others + free >= requested:
+        yield conclude("gpu_neighbour", failure.event, {**fields, "others_gib": round(others, 2)}, (failure,))
+    elif others < 0.5:
+        yield conclude("no_neighbour", failure.event, {**fields, "others_gib": round(others, 2)}, (failure,))
+    if free >= requested:
+        yield conclude("free_but_refused", failure.event, fields, (failure,))
+    elif unallocated >= requested and unallocated >= 0.05 * (allocated + unallocated) and unallocated >= 0.5:
+        yield conclude("gpu_fragmented", failure.event, {**fields, "reserved_unallocated_gib": round(unallocated, 2)}, (failure,))
+
+
+def unallocated_gib(fields: Mapping[str, Any]) -> float:
+    """B: printed by torch ≥ 2.1; in the old shape, reserved minus allocated."""
+    if "reserved_unallocated_gib" in fields:
+        return float(fields["reserved_unallocated_gib"])
+    if "reserved_gib" in fields:
+        return max(0.0, float(fields["reserved_gib"]) - float(fields.get("allocated_gib", 0.0)))
+    return 0.0
+
+
+def others_gib(fields: Mapping[str, Any]) -> float:
+    """Memory that other processes hold on the GPU.
+
+    In a container torch cannot recognise its own host pid and lists itself as `Process <pid>`: without a “this
+    process” sentence, the entry that fits the allocator's own figures is ourselves.
+    """
+    sentences = str(fields.get("process_sentences") or "")
+    total = float(fields.get("gpu_total_gib") or 0.0)
+    sizes = [size_bytes(size) / _GIB for _, size in _OTHER_PROCESS.findall(sentences)]
+    if total and any(size > total for size in sizes):
+        return 0.0  # NVML had no figure
+    if not sizes or _THIS_PROCESS.search(sentences):
+        return sum(sizes)
+    own = float(fields.get("allocated_gib") or 0.0) + unallocated_gib(fields)
+    fitting = [size for size in sizes if own - 0.1 <= size <= own + 4.0]
+    if fitting:
+        sizes.remove(min(fitting))
+    return sum(sizes)

@@ -1,0 +1,83 @@
+"""Host memory: whose limit a kernel kill enforced, and what a container status adds to it.
+
+`oom_memcg` owns the limit, `task_memcg` holds the victim; a kill without a memcg is the node's. `OOMKilled` with an
+exit code other than 137 says that some process of the container was killed at some time, not that this ended it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Event, Finding
+from ..case import Case, conclude
+from ..entities import ENGINE_COMM
+from ..model import Death
+
+NEAR_S = 120.0
+
+_KILL = {
+    "container": "kill_container_limit",
+    "pod": "kill_pod_limit",
+    "qos": "kill_node_allocatable",
+    "kubepods": "kill_node_allocatable",
+    "node": "kill_node",
+    "cpuset": "kill_node",
+    "unit": "kill_unit_limit",
+    "user": "kill_unit_limit",
+}
+
+
+def rules(case: Case, death: Death) -> Iterator[Finding]:
+    killed = False
+    for event in death.witnesses:
+        if event.kind == "kernel_oom":
+            killed = True
+            yield _kill(case, event)
+    if not killed:
+        yield from _status(death)
+        yield from _nearby(case, death)
+
+
+def _kill(case: Case, event: Event) -> Finding:
+    name = _KILL.get(str(event.fields.get("oom_scope", "")), "kill_unknown_limit")
+    return conclude(name, event, kill_fields(event), tuple(_hits_at(case, event)))
+
+
+def _hits_at(case: Case, event: Event) -> Iterator[Finding]:
+    for finding in case.findings:
+        if finding.locator == event.locator:
+            yield finding
+
+
+def kill_fields(event: Event) -> dict[str, object]:
+    """The numbers of a kill that a report shows; `victim_rss_kib` is anon + file + shmem, never total-vm."""
+    fields = dict(event.fields)
+    parts = [fields.get(f"victim_{kind}_rss_kib") for kind in ("anon", "file", "shmem")]
+    known = [part for part in parts if isinstance(part, int)]
+    if known:
+        fields["victim_rss_kib"] = sum(known)
+    return fields
+
+
+def _status(death: Death) -> Iterator[Finding]:
+    for event in death.witnesses:
+        if event.fields.get("reason") == "OOMKilled" or event.fields.get("oom_killed"):
+            code = event.fields.get("exit_code")
+            name = "oomkilled_status" if code in (137, None) else "oomkilled_child"
+            yield conclude(name, event, event.fields)
+            return
+
+
+def _nearby(case: Case, death: Death) -> Iterator[Finding]:
+    """A node-wide kill of somebody else at the time of this death: the node was out of memory."""
+    if not death.time_s:
+        return
+    for event in case.of_kind("kernel_oom"):
+        when = event.time.utc_s
+        if when is None or abs(when - death.time_s) > NEAR_S + min(event.time.uncertainty_s, NEAR_S):
+            continue
+        scope = event.fields.get("oom_scope")
+        if scope in ("node", "kubepods", "qos") and not case.entities.same(case.entities.of(event), death.entity):
+            yield conclude("node_kill_nearby", event, kill_fields(event))
+        elif not case.entities.of(event) and ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))):
+            yield _kill(case, event)

@@ -1,0 +1,148 @@
+"""Probes: was the container killed for a failed probe, in which phase, and would a longer budget have helped?
+
+Budget before a kill: initialDelay + period × failureThreshold (kubelet counts from the container's start; no liveness
+probe runs until the startup probe has succeeded).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...model import Event, Finding
+from ..case import Case, conclude
+from ..model import Death, Life, Phase
+
+KILL_SIGNATURES = (
+    "k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill", "kubelet.message_for_container",
+)  # fmt: skip
+DEFAULT_GRACE_S = 30.0
+_LOADED = (Phase.SERVING, Phase.DRAINING)
+
+
+def rules(case: Case, death: Death) -> Iterator[Finding]:
+    kill = probe_kill_of(case, death)
+    if kill is None:
+        return
+    life = death.life
+    if life is not None and life.fatal is not None and _precedes(life.fatal, kill):
+        yield conclude("engine_error_before_probe", life.fatal.event, life.fatal.fields, (life.fatal, kill))
+        return
+    spec = case.spec(death.entity)
+    budgets = budgets_s(spec.fields) if spec is not None else {}
+    probe = "startup" if _is_startup(kill) else "liveness"
+    budget = budgets.get(probe)
+    load = load_time(case, death.entity)
+    fields: dict[str, Any] = {"probe": probe, **_known(probe_budget_s=budget, uptime_s=_uptime_s(death))}
+    if load is not None:
+        fields.update(load)
+    loading = _was_loading(death, probe, budget)
+    yield conclude("probe_kill_loading" if loading else "probe_kill_serving", kill.event, fields, (kill,))
+    needed = fields.get("load_time_s")
+    if loading and budget is not None and needed is not None and needed > budget and spec is not None:
+        period = float(spec.fields.get(f"{probe}_period_s") or 10)
+        delay = float(spec.fields.get(f"{probe}_delay_s") or 0)
+        threshold = int(-(-(1.2 * needed - delay) // period))
+        yield conclude("probe_budget_short", spec, {**fields, "failure_threshold_needed": threshold}, (kill,))
+
+
+def _known(**values: float | None) -> dict[str, float]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def probe_kill_of(case: Case, death: Death) -> Finding | None:
+    """The probe kill that ended this death's container, if any source tells of one."""
+    for finding in case.named(*KILL_SIGNATURES):
+        text = finding.event.text
+        if "liveness" not in text and "startup" not in text:
+            continue
+        owner = case.entities.of(finding.event)
+        if owner and death.entity and not case.entities.same(owner, death.entity):
+            continue
+        if _fits(finding.event, death):
+            return finding
+    return None
+
+
+def _fits(event: Event, death: Death) -> bool:
+    """A kill fits a death that follows it within the grace period; repeated events stand for several kills."""
+    if event.time.utc_s is None or not death.time_s:
+        return True
+    slack = 10.0 + min(event.time.uncertainty_s, 300.0)
+    grace = 2 * DEFAULT_GRACE_S
+    first = event.fields.get("first_seen_s")
+    if isinstance(first, int | float) and first - slack <= death.time_s <= event.time.utc_s + grace + slack:
+        return True
+    return -slack <= death.time_s - event.time.utc_s <= grace + slack
+
+
+def _precedes(fatal: Finding, kill: Finding) -> bool:
+    a, b = fatal.time, kill.time
+    return a.utc_s is None or b.utc_s is None or a.earliest_s <= b.latest_s
+
+
+def _is_startup(kill: Finding) -> bool:
+    return "startup" in kill.event.text
+
+
+def budgets_s(fields: Mapping[str, Any]) -> dict[str, float]:
+    """Seconds that each probe grants, from a `pod_spec` event."""
+    budgets = {}
+    for probe in ("startup", "liveness"):
+        if fields.get(f"{probe}_period_s") is not None:
+            delay = float(fields.get(f"{probe}_delay_s") or 0)
+            budgets[probe] = delay + float(fields[f"{probe}_period_s"]) * int(fields.get(f"{probe}_failure") or 3)
+    return budgets
+
+
+def _uptime_s(death: Death) -> float | None:
+    for event in death.witnesses:
+        started, finished = event.fields.get("started_s"), event.fields.get("finished_s") or event.time.utc_s
+        if isinstance(started, int | float) and isinstance(finished, int | float):
+            return round(finished - started, 1)
+    return None
+
+
+def _was_loading(death: Death, probe: str, budget: float | None) -> bool:
+    if probe == "startup":
+        return death.life is None or death.life.phase not in _LOADED or death.life.ready is None
+    if death.life is not None:
+        return death.life.phase not in _LOADED
+    uptime = _uptime_s(death)
+    return uptime is not None and budget is not None and uptime <= 1.5 * budget + 2 * DEFAULT_GRACE_S
+
+
+def load_time(case: Case, entity: str) -> dict[str, Any] | None:
+    """How long a start takes: measured in a run that became ready, else extrapolated from the shards loaded."""
+    own = [life for life in case.lives if case.entities.same(life.entity, entity)]
+    for life in own:
+        if life.ready is not None and life.ready.time.utc_s is not None and life.start.time.utc_s is not None:
+            seconds = life.ready.time.utc_s - life.start.time.utc_s
+            if seconds > 0:
+                return {"load_time_s": round(seconds, 1), "load_time_basis": "measured"}
+    estimates = [estimate for life in own if (estimate := _extrapolated(life)) is not None]
+    return max(estimates, key=lambda e: e["load_time_s"]) if estimates else None
+
+
+def _extrapolated(life: Life) -> dict[str, Any] | None:
+    shards = [f for f in life.findings if f.signature == "vllm.checkpoint_shards" and f.fields.get("shards")]
+    if not shards or life.start.time.utc_s is None:
+        return None
+    last = max(shards, key=lambda f: f.fields.get("shard", 0))
+    first = min(shards, key=lambda f: f.fields.get("shard", 0))
+    done, total = int(last.fields.get("shard", 0)), int(last.fields["shards"])
+    begin, now = first.time.utc_s, last.time.utc_s
+    elapsed = last.fields.get("elapsed_s")
+    if not 0 < done < total:
+        return None
+    if isinstance(elapsed, int | float) and elapsed > 0:
+        rate = elapsed / done
+    elif begin is not None and now is not None and done > int(first.fields.get("shard", 0)) and now > begin:
+        rate = (now - begin) / (done - int(first.fields.get("shard", 0)))
+    else:
+        return None
+    before = max(0.0, (now if now is not None else life.start.time.utc_s) - life.start.time.utc_s - rate * done)
+    return {
+        "load_time_s": round(before + rate * total, 1), "load_time_basis": "extrapolated", "shards_loaded": done,
+        "shards_total": total,
+    }  # fmt: skip

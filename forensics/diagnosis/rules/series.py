@@ -1,0 +1,148 @@
+"""What the series say about the minutes, or hours, before a death."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from ...model import Event, Finding, Locator, Samples, Timestamp
+from ...model import Basis as TimeBasis
+from .. import trends
+from ..case import Case, conclude
+from ..model import Death, Trend
+from .gpu import first_failure
+
+FULL_PCT = 95.0
+LOW_PCT = 60.0
+LOOK_BACK_S = 180.0
+
+
+def rules(case: Case, death: Death) -> Iterator[Finding]:
+    if not death.time_s:
+        return
+    yield from _kv(case, death, death.time_s)
+    yield from _gpu_memory(case, death, death.time_s)
+    yield from _host_memory(case, death, death.time_s)
+
+
+def _kv(case: Case, death: Death, moment: float) -> Iterator[Finding]:
+    kv = _points(case, death, "kv_cache_usage_pct", moment, LOOK_BACK_S)
+    if not kv:
+        return
+    waiting = _points(case, death, "requests_waiting", moment, LOOK_BACK_S)
+    running = _points(case, death, "requests_running", moment, LOOK_BACK_S)
+    samples, last = kv[-1]
+    fields = {
+        "kv_cache_usage_pct": last[1],
+        "requests_waiting": waiting[-1][1][1] if waiting else None,
+        "requests_running": running[-1][1][1] if running else None,
+        "sample_age_s": round(moment - last[0], 1),
+    }
+    event = event_at(samples, last)
+    peak = max(point[1] for _, point in kv)
+    queued = max((point[1] for _, point in waiting), default=0.0)
+    if peak >= FULL_PCT:
+        yield conclude("kv_full", event, {**fields, "kv_cache_usage_pct": peak})
+    elif peak < LOW_PCT:
+        yield conclude("kv_low", event, fields)
+    if len(waiting) >= 3 and queued >= 10 and waiting[-1][1][1] > waiting[0][1][1]:
+        yield conclude("queue_grew", event_at(*waiting[-1]), {"requests_waiting": waiting[-1][1][1]})
+
+
+def _points(case: Case, death: Death, name: str, moment: float, window: float) -> list[tuple[Samples, trends.Point]]:
+    found: list[tuple[Samples, trends.Point]] = []
+    for column in case.samples:
+        if column.name == name and belongs(case, column, death.entity):
+            found += [(column, point) for point in trends.before(column, moment, window)]
+    return sorted(found, key=lambda item: (item[1][0], item[0].source, item[1][2]))
+
+
+def belongs(case: Case, samples: Samples, entity: str) -> bool:
+    """Engine series belong to their entity; measurements of a node or GPU to everybody on it."""
+    owner = case.entities.name_of(samples.scope, samples.source)
+    if case.entities.same(owner, entity):
+        return True
+    return owner.startswith("file:") and not any(case.entities.same(owner, life.entity) for life in case.lives)
+
+
+def event_at(samples: Samples, point: trends.Point) -> Event:
+    """A point of a series as an event that a report can quote."""
+    place = Locator(samples.source, point[2], point[2])
+    time = Timestamp(point[0], 1.0, TimeBasis.EXACT)
+    return Event(place, "sample", "metrics", f"{samples.name} {point[1]:g}", scope=samples.scope, time=time)
+
+
+def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
+    for column in case.samples:
+        if column.name not in ("gpu_memory_used_mib", "gpu_process_memory_mib") or not belongs(case, column, death.entity):
+            continue
+        scale = _total(case, column) or max(column.values, default=0.0) or 1.0
+        segment = trends.after_start(trends.segment_before(column, moment, scale))
+        if len(segment) < trends.MIN_CLIMB_POINTS or moment - segment[-1][0] > 3600.0:
+            continue
+        fields = _climb_fields(segment, "mib")
+        event = event_at(column, segment[0])
+        if trends.is_leak_like(trends.thin(segment), scale):
+            flat = list(_traffic(case, death, segment))
+            yield from flat
+            failed = first_failure(death.life) is not None
+            leaking = failed and not any(f.signature == "derived.traffic_grew" for f in flat)
+            yield conclude("gpu_leak" if leaking else "gpu_climb", event, fields)
+        elif max(v for _, v, _ in segment) - min(v for _, v, _ in segment) <= 0.02 * scale:
+            yield conclude("gpu_plateau", event, {**fields, "gpu_memory_used_pct": round(100 * segment[-1][1] / scale, 1)})
+
+
+def _total(case: Case, column: Samples) -> float | None:
+    for other in case.samples:
+        if other.name == "gpu_memory_total_mib" and other.source == column.source and other.scope.gpu == column.scope.gpu:
+            return max(other.values, default=None)
+    return None
+
+
+def _climb_fields(segment: list[trends.Point], unit: str) -> dict[str, float]:
+    first = median(v for _, v, _ in segment[:3])
+    last = median(v for _, v, _ in segment[-3:])
+    return {
+        f"start_{unit}": round(first, 1),
+        f"end_{unit}": round(last, 1),
+        f"climb_{unit}": round(last - first, 1),
+        f"climb_{unit}_per_h": round(trends.theil_sen_per_h(segment), 1),
+        "hours": round((segment[-1][0] - segment[0][0]) / 3600, 2),
+    }
+
+
+def _traffic(case: Case, death: Death, segment: list[trends.Point]) -> Iterator[Finding]:
+    own = [s for s in case.samples if belongs(case, s, death.entity)]
+    flat = trends.flat_traffic(own, segment[0][0], segment[-1][0])
+    if flat is None:
+        return
+    column = next(s for s in own if s.name in ("requests_running", "generation_tokens_per_s", "prompt_tokens_per_s"))
+    points = [p for p in trends.points_of(column) if segment[0][0] <= p[0] <= segment[-1][0]]
+    if points:
+        yield conclude("traffic_flat" if flat else "traffic_grew", event_at(column, points[0]),
+                       {"median": round(median(p[1] for p in points), 1)})  # fmt: skip
+
+
+_HOST_SERIES = ("container_memory_mib", "process_rss_mib", "host_memory_used_kib")
+
+
+def _host_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
+    for column in case.samples:
+        if column.name not in _HOST_SERIES or not belongs(case, column, death.entity):
+            continue
+        scale = max(column.values, default=0.0) or 1.0
+        segment = trends.after_start(trends.segment_before(column, moment, scale))
+        if len(segment) < trends.MIN_CLIMB_POINTS or moment - segment[-1][0] > 7200.0:
+            continue
+        if trends.is_leak_like(trends.thin(segment), scale) and segment[-1][0] - segment[0][0] >= 3600.0:
+            unit = column.name.rsplit("_", 1)[1]
+            killed = any(e.kind == "kernel_oom" or e.fields.get("reason") == "OOMKilled" for e in death.witnesses)
+            name = "host_leak" if killed else "host_climb"
+            yield conclude(name, event_at(column, segment[0]), _climb_fields(segment, unit))
+
+
+def saturation(case: Case, trend: Trend) -> bool:
+    """True for a KV series that spent at least a tenth of its time at the ceiling."""
+    columns = [s for s in case.samples if s.name == "kv_cache_usage_pct" and s.source == trend.source]
+    values = [v for column in columns for v in column.values]
+    return bool(values) and sum(v >= FULL_PCT for v in values) >= max(3, 0.1 * len(values))

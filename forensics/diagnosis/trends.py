@@ -1,0 +1,194 @@
+"""The shape of a series in one word, with the numbers behind it.
+
+A series is cut at restarts (large drops) and gaps first; slopes are measured inside a segment. The slope is
+Theil–Sen's (median of pairwise slopes: one third of outliers does no harm). A climb counts only when its size is
+worth talking about, when it goes on in every third of the segment, and when it is no mere rise to a plateau;
+Mann–Kendall alone is not used, because autocorrelated noise makes it significant in most cases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from statistics import median
+
+from ..model import Samples
+from .entities import Entities
+from .model import Trend
+
+MAX_POINTS = 300
+"""Points per segment after thinning: pairwise slopes stay cheap."""
+MIN_POINTS = 8
+MIN_CLIMB_POINTS = 12
+MIN_CLIMB_S = 20 * 60
+BARS = "▁▂▃▄▅▆▇█"
+
+Point = tuple[float, float, int]
+"""(Unix time, value, line)."""
+
+
+def sparkline(values: Sequence[float], width: int = 40) -> str:
+    """Block characters, lowest value lowest; the maximum of each bucket is shown so that peaks stay visible."""
+    if not values:
+        return ""
+    size = max(1, math.ceil(len(values) / width))
+    buckets = [max(values[i : i + size]) for i in range(0, len(values), size)]
+    low, high = min(values), max(values)
+    span = high - low
+    if span == 0:
+        return BARS[0] * len(buckets)
+    return "".join(BARS[min(7, int((value - low) / span * 8))] for value in buckets)
+
+
+def points_of(samples: Samples) -> list[Point]:
+    """Known points in time order, without duplicates of the same instant."""
+    rows = sorted(
+        (t, v, n)
+        for t, v, n in zip(samples.stamps, samples.values, samples.lines, strict=True)
+        if not (math.isnan(t) or math.isnan(v))
+    )
+    return [row for i, row in enumerate(rows) if i == 0 or row[0] > rows[i - 1][0]]
+
+
+def thin(points: Sequence[Point], limit: int = MAX_POINTS) -> list[Point]:
+    if len(points) <= limit:
+        return list(points)
+    step = len(points) / limit
+    return [points[int(i * step)] for i in range(limit)]
+
+
+def theil_sen_per_h(points: Sequence[Point]) -> float:
+    """Median pairwise slope, per hour; 0 for fewer than two points."""
+    chosen = thin(points, 120)
+    slopes = [
+        (b[1] - a[1]) / (b[0] - a[0]) * 3600
+        for i, a in enumerate(chosen)
+        for b in chosen[i + 1 :]
+        if b[0] > a[0]
+    ]
+    return median(slopes) if slopes else 0.0
+
+
+def segments(points: Sequence[Point], scale: float) -> list[list[Point]]:
+    """Cut at restarts: a drop of more than 20 % of the scale, or a gap of more than 20 median intervals."""
+    if not points:
+        return []
+    intervals = [b[0] - a[0] for a, b in pairwise(points)]
+    gap = 20 * median(intervals) if intervals else math.inf
+    parts = [[points[0]]]
+    for a, b in pairwise(points):
+        if a[1] - b[1] > 0.2 * scale or b[0] - a[0] > max(gap, 600.0):
+            parts.append([])
+        parts[-1].append(b)
+    return parts
+
+
+def is_leak_like(points: Sequence[Point], scale: float) -> bool:
+    """A steady climb that is not a rise to a plateau: all thirds climb, the last at least half as fast as the whole."""
+    if len(points) < MIN_CLIMB_POINTS or points[-1][0] - points[0][0] < MIN_CLIMB_S:
+        return False
+    rise = median(v for _, v, _ in points[-3:]) - median(v for _, v, _ in points[:3])
+    if rise < 0.03 * scale:
+        return False
+    third = len(points) // 3
+    whole = theil_sen_per_h(points)
+    parts = [theil_sen_per_h(points[i * third : (i + 1) * third + 1]) for i in range(3)]
+    return whole > 0 and all(part > 0.1 * whole for part in parts) and parts[-1] >= 0.5 * whole
+
+
+def after_start(points: Sequence[Point]) -> list[Point]:
+    """A segment without its start-up: the first rise to four fifths of the maximum belongs to loading."""
+    if not points:
+        return []
+    top = max(v for _, v, _ in points)
+    start = next((i for i, (_, v, _) in enumerate(points) if v >= 0.6 * top), 0)
+    rest = points[start:]
+    settle = rest[0][0] + 300.0
+    settled = [p for p in rest if p[0] >= settle]
+    return settled if len(settled) >= MIN_CLIMB_POINTS else list(rest)
+
+
+def trend_of(samples: Samples, entity: str, scale: float | None = None) -> Trend | None:
+    """Describe a series; `scale` is what a large change is measured against (total memory), else its maximum."""
+    points = points_of(samples)
+    if not points:
+        return None
+    values = [v for _, v, _ in points]
+    low, high = min(values), max(values)
+    reference = scale or high or 1.0
+    parts = segments(points, reference)
+    word, slope = _word(points, parts, low, high, reference)
+    return Trend(
+        samples.name, samples.source, entity, samples.scope.gpu, word, len(points), low, high, values[0], values[-1],
+        points[0][0], points[-1][0], slope, sparkline(values), points[0][2], points[-1][2],
+    )  # fmt: skip
+
+
+def _word(
+    points: Sequence[Point], parts: Sequence[Sequence[Point]], low: float, high: float, scale: float
+) -> tuple[str, float | None]:
+    if len(points) < MIN_POINTS:
+        return "too_few", None
+    longest = after_start(max(parts, key=len))
+    slope = theil_sen_per_h(longest)
+    if is_leak_like(thin(longest), scale):
+        return "climb", slope
+    if high - low <= 0.02 * scale:
+        return "flat", slope
+    if len(parts) > 2:
+        return "sawtooth", slope
+    spread = max(v for _, v, _ in longest) - min(v for _, v, _ in longest)
+    return ("plateau" if spread <= 0.05 * scale else "varying"), slope
+
+
+def before(samples: Samples, moment_s: float, window_s: float) -> list[Point]:
+    """Points of the last `window_s` seconds before a moment (one second of slack after it)."""
+    return [p for p in points_of(samples) if moment_s - window_s <= p[0] <= moment_s + 1.0]
+
+
+def segment_before(samples: Samples, moment_s: float, scale: float) -> list[Point]:
+    """The unbroken segment that ends at, or just before, a moment."""
+    known = [p for p in points_of(samples) if p[0] <= moment_s + 1.0]
+    parts = segments(known, scale)
+    return list(parts[-1]) if parts else []
+
+
+def build(samples: Iterable[Samples], entities: Entities) -> tuple[Trend, ...]:
+    """Trends of all series, in a fixed order; memory series are scaled by their own totals where those are known."""
+    columns = list(samples)
+    totals = {
+        (s.source, s.scope.gpu): max(s.values)
+        for s in columns
+        if s.name == "gpu_memory_total_mib" and len(s.values)
+    }
+    trends = []
+    for column in columns:
+        if column.name == "gpu_memory_total_mib":
+            continue
+        scale = totals.get((column.source, column.scope.gpu)) if column.name.startswith("gpu_memory") else None
+        if column.name.endswith("_pct"):
+            scale = 100.0
+        trend = trend_of(column, entities.name_of(column.scope, column.source), scale)
+        if trend is not None:
+            trends.append(trend)
+    return tuple(sorted(trends, key=lambda t: (t.name, t.source, t.gpu, t.entity)))
+
+
+def flat_traffic(samples: Iterable[Samples], start_s: float, end_s: float) -> bool | None:
+    """True when the load did not grow over a span; none when no traffic series covers it.
+
+    Growth is judged by medians of the first and last third: below a third more counts as flat.
+    """
+    verdicts = []
+    for column in samples:
+        if column.name not in ("requests_running", "generation_tokens_per_s", "prompt_tokens_per_s"):
+            continue
+        points = [p for p in points_of(column) if start_s <= p[0] <= end_s]
+        if len(points) < MIN_POINTS:
+            continue
+        third = len(points) // 3
+        first, last = median(p[1] for p in points[:third]), median(p[1] for p in points[-third:])
+        verdicts.append(last <= 1.34 * first + 1.0)
+    return all(verdicts) if verdicts else None
+

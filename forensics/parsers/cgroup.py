@@ -1,0 +1,180 @@
+"""Files of the memory controller, version 1 and 2 (kernel Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst).
+
+Tiny files are known by their name only: one number says nothing by itself. Inside a saved session the name is the
+heading or the command above them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import regex
+
+from ..model import Event, Locator, Scope
+from .sections import Section
+
+_SINGLE = {
+    "memory.max": "memory_max_bytes",
+    "memory.high": "memory_high_bytes",
+    "memory.low": "memory_low_bytes",
+    "memory.min": "memory_min_bytes",
+    "memory.current": "memory_current_bytes",
+    "memory.peak": "memory_peak_bytes",
+    "memory.swap.max": "swap_max_bytes",
+    "memory.swap.high": "swap_high_bytes",
+    "memory.swap.current": "swap_current_bytes",
+    "memory.zswap.current": "zswap_current_bytes",
+    "memory.zswap.max": "zswap_max_bytes",
+    "memory.oom.group": "oom_group",
+    "memory.limit_in_bytes": "memory_max_bytes",
+    "memory.usage_in_bytes": "memory_current_bytes",
+    "memory.max_usage_in_bytes": "memory_peak_bytes",
+    "memory.soft_limit_in_bytes": "memory_low_bytes",
+    "memory.memsw.limit_in_bytes": "memsw_max_bytes",
+    "memory.memsw.usage_in_bytes": "memsw_current_bytes",
+    "memory.failcnt": "failcnt",
+    "pids.current": "pids_current",
+    "pids.max": "pids_max",
+    "pids.peak": "pids_peak",
+}
+_KEYED = ("memory.events.local", "memory.events", "memory.swap.events", "memory.oom_control", "memory.stat",
+          "memory.numa_stat", "cgroup.events", "cgroup.stat", "pids.events", "pids.events.local")  # fmt: skip
+NAMES = (*sorted(_SINGLE, key=len, reverse=True), *_KEYED, "memory.pressure")
+UNLIMITED = 1 << 62
+"""Version 1 prints 9223372036854771712 for no limit."""
+_NAME = regex.compile(rf"(?<![\w.])(?:{'|'.join(regex.escape(n) for n in sorted(NAMES, key=len, reverse=True))})(?![\w]|\.[a-z]+\.)")
+_NUMBER = regex.compile(r"\d{1,20}|max")
+_PAIR = regex.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,20})")
+_GREPPED = regex.compile(r"(?P<path>\S*?)(?P<name>memory\.[a-z_.]+|pids\.[a-z.]+|cgroup\.[a-z.]+): ?(?P<rest>\S.*)")
+_PRESSURE = regex.compile(
+    r"(?P<kind>some|full) avg10=(?P<a>[\d.]+) avg60=(?P<b>[\d.]+) avg300=(?P<c>[\d.]+) total=(?P<total>\d+)"
+)
+_POD = regex.compile(r"pod(?P<uid>[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
+_CONTAINER = regex.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
+
+
+def name_in(title: str) -> str:
+    """The controller file that a path, heading or command names, or an empty string."""
+    found = _NAME.findall(title)
+    return str(found[-1]) if found else ""
+
+
+def scope_in(path: str) -> Scope:
+    """Pod uid and container id from a cgroup path (`…pod<uid>.slice/cri-containerd-<id>.scope/…`)."""
+    pod, container = _POD.search(path), _CONTAINER.search(path)
+    return Scope(
+        pod_uid=pod["uid"].replace("_", "-") if pod else "", container_id=container[1] if container else ""
+    )
+
+
+def matches(section: Section) -> bool:
+    """True when the body is what the named file holds, or keys that only a controller file has."""
+    lines = section.filled
+    if not lines:
+        return False
+    if all(_GREPPED.fullmatch(line) and name_in(line) for line in lines):
+        return True
+    name = name_in(section.title)
+    if name in _SINGLE:
+        return len(lines) == 1 and _NUMBER.fullmatch(lines[0].strip()) is not None
+    if name == "memory.pressure":
+        return all(_PRESSURE.fullmatch(line.strip()) for line in lines)
+    pairs = [_PAIR.fullmatch(line.strip()) for line in lines]
+    keys = {pair["key"] for pair in pairs if pair}
+    if len(keys) < 0.8 * len(lines):
+        return name == "memory.numa_stat" and all("N0=" in line for line in lines)
+    return bool(name) or _kind_of(keys) != ""
+
+
+def _kind_of(keys: set[str]) -> str:
+    """Which file has these keys."""
+    if {"max", "oom", "oom_kill"} <= keys:
+        return "memory.events"
+    if "oom_kill_disable" in keys:
+        return "memory.oom_control"
+    if {"anon", "file", "inactive_file"} <= keys or {"cache", "rss", "hierarchical_memory_limit"} <= keys:
+        return "memory.stat"
+    return ""
+
+
+def read(section: Section, source: str) -> list[Event]:
+    """One `cgroup` event a file: `memory.max = 103079215104` with the field `memory_max_bytes`.
+
+    No limit (`max`) gives the field none and `unlimited`. Keys of `memory.events` and `memory.oom_control` keep their
+    names; amounts of `memory.stat` get `_bytes`. `local` marks `memory.events.local`. Pressure is in percent.
+    """
+    grepped = [_GREPPED.fullmatch(line) for line in section.lines]
+    if any(grepped) and not name_in(section.title):
+        return list(_read_grepped(section, source, grepped))
+    pairs = [pair for line in section.lines if (pair := _PAIR.fullmatch(line.strip()))]
+    name = name_in(section.title) or _kind_of({pair["key"] for pair in pairs})
+    fields = _fields(name, section.filled)
+    return [_event(section, source, name, fields, section.line, section.line + len(section.lines) - 1)] if fields else []
+
+
+def _read_grepped(
+    section: Section, source: str, grepped: list[regex.Match[str] | None]
+) -> Iterator[Event]:
+    """`grep . /sys/fs/cgroup/memory.*`: every line names its file."""
+    files: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for i, found in enumerate(grepped):
+        if found:
+            files.setdefault((found["path"], found["name"]), []).append((section.line + i, found["rest"]))
+    for (path, name), rows in files.items():
+        fields = _fields(name, tuple(text for _, text in rows))
+        if fields:
+            part = Section(path + name, rows[0][0], tuple(text for _, text in rows))
+            yield _event(part, source, name, fields, rows[0][0], rows[-1][0])
+
+
+def _fields(name: str, lines: tuple[str, ...]) -> dict[str, object]:
+    if name in _SINGLE and lines:
+        text = lines[0].strip()
+        key = _SINGLE[name]
+        if not _NUMBER.fullmatch(text):
+            return {}
+        if text == "max" or (key.endswith("_bytes") and int(text) >= UNLIMITED):
+            return {key: None, "unlimited": True}
+        return {key: int(text)}
+    if name == "memory.pressure":
+        return pressure(lines)
+    pairs = {pair["key"]: int(pair["value"]) for line in lines if (pair := _PAIR.fullmatch(line.strip()))}
+    if name in ("memory.events", "memory.swap.events", "memory.events.local", "pids.events"):
+        return {**pairs, "local": name.endswith(".local")}
+    if name == "memory.stat":
+        return {_stat_key(key): value for key, value in pairs.items()}
+    return dict(pairs)
+
+
+_COUNTS = ("pg", "workingset_", "thp_", "zswp", "total_pg", "nr_", "ws", "numa_")
+
+
+def _stat_key(key: str) -> str:
+    return key if key.startswith(_COUNTS) else f"{key}_bytes"
+
+
+def pressure(lines: tuple[str, ...]) -> dict[str, object]:
+    """`some avg10=0.71 avg60=… total=…` → `some_avg10_pct`, `full_avg10_pct` …, `some_total_us`."""
+    fields: dict[str, object] = {}
+    for line in lines:
+        found = _PRESSURE.fullmatch(line.strip())
+        if found:
+            kind = found["kind"]
+            fields |= {f"{kind}_avg10_pct": float(found["a"]), f"{kind}_avg60_pct": float(found["b"])}
+            fields |= {f"{kind}_avg300_pct": float(found["c"]), f"{kind}_total_us": int(found["total"])}
+    return fields
+
+
+def _event(section: Section, source: str, name: str, fields: dict[str, object], first: int, last: int) -> Event:
+    if name in _SINGLE:
+        value = section.filled[0].strip()
+        text = f"{name} = {value}"
+    elif name == "memory.stat":
+        told = ("anon_bytes", "file_bytes", "shmem_bytes", "kernel_bytes", "total_rss_bytes", "total_cache_bytes")
+        text = f"{name}: " + " ".join(f"{key}={fields[key]}" for key in told if key in fields)
+    else:
+        text = f"{name}: " + " ".join(f"{key}={value}" for key, value in fields.items() if key != "local")
+    return Event(
+        Locator(source, first, last), "cgroup", "cgroup", text, scope=scope_in(f"{source}/{section.title}").merged(section.scope),
+        fields={"file": name, **fields}, raw="\n".join(section.filled)[:4000],
+    )  # fmt: skip

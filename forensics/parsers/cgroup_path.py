@@ -1,0 +1,61 @@
+"""A cgroup path → whose it is: container, pod, QoS class, systemd unit.
+
+Paths differ by cgroup driver (kubelet `cgroup_manager_linux.go`), runtime and nesting, so they are read from the
+end, component by component, and never anchored at their start:
+
+    /kubepods/burstable/pod<uid>/<64 hex>                                                    cgroupfs driver
+    /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid, _ for ->.slice/cri-containerd-<id>.scope
+    /docker/<64 hex> · /system.slice/docker-<64 hex>.scope · /system.slice/vllm.service · /user.slice/…
+"""
+
+from __future__ import annotations
+
+import regex
+
+from ..model import Scope
+
+_CONTAINER = regex.compile(r"(?:(?P<runtime>[a-z][a-z-]*?)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
+_POD = regex.compile(
+    r"(?:[a-z-]*kubepods-(?:burstable-|besteffort-)?)?pod"
+    r"(?P<uid>[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?"
+)
+_QOS = regex.compile(r"(?:[a-z-]*kubepods-)?(?:burstable|besteffort)(?:\.slice)?")
+_KUBEPODS = regex.compile(r"(?:[a-z-]*-)?kubepods(?:\.slice)?")
+_UNIT = regex.compile(r".+\.(?:service|scope|slice|socket|mount|swap)")
+_NO_UNIT = frozenset({"init.scope", "-.slice"})
+
+
+def owner_kind(path: str) -> str:
+    """Whose limit a cgroup is: `container`, `pod`, `qos`, `kubepods`, `user`, `unit` or `other`."""
+    parts = [part for part in path.split("/") if part]
+    for part in reversed(parts):
+        if _container_id(part):
+            return "container"
+        if _POD.fullmatch(part):
+            return "pod"
+        if _KUBEPODS.fullmatch(part):
+            return "kubepods"
+        if _QOS.fullmatch(part) and "kubepods" in path:
+            return "qos"
+        if _UNIT.fullmatch(part) and part not in _NO_UNIT:
+            return "user" if "user.slice" in parts else "unit"
+    return "other"
+
+
+def path_scope(path: str) -> Scope:
+    """Pod uid (with dashes), container id and systemd unit named by a path; static pods have a 32-digit hash."""
+    pod_uid = container_id = unit = ""
+    for part in path.split("/"):
+        if found := _POD.fullmatch(part):
+            pod_uid, container_id, unit = found["uid"].replace("_", "-"), "", ""
+        elif identity := _container_id(part):
+            container_id, unit = identity, part if part.endswith(".scope") else ""
+        elif _UNIT.fullmatch(part) and part not in _NO_UNIT and not part.endswith(".slice") and not container_id:
+            unit = part
+    return Scope(pod_uid=pod_uid, container_id=container_id, unit=unit)
+
+
+def _container_id(part: str) -> str:
+    """Container id of one component; conmon runs beside the container and is none."""
+    found = _CONTAINER.fullmatch(part)
+    return found["id"] if found and not (found["runtime"] or "").endswith("conmon") else ""

@@ -1,0 +1,277 @@
+"""docker and crictl: `docker events`, `docker inspect`, `docker ps`, `crictl inspect`, `crictl ps`.
+
+Formats: docker CLI 20 to 28, moby `daemon`, podman's events, cri-tools.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import regex
+
+from .. import stamps
+from ..model import Event, Locator, Parsed, RawStamp, Scope, StampForm
+from ..sources import Format, Head
+from .k8s_objects import quoted
+from .k8s_values import instant_at, terminated_text
+from .located import Object, dig, int_at, line_at, object_at, read_json, text_at
+from .tables import Header, header_of
+
+LAYER = "docker"
+_EVENT = regex.compile(
+    r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d| [+-]\d{4} \w+)) "
+    r"(?P<type>container|image|network|volume|daemon|plugin|pod) (?P<action>[\w_]+(?:: [^(]*)?) ?(?P<id>[\w.:/@-]*)"
+    r"(?: \((?P<attributes>.*)\))?\s*"
+)
+_ATTRIBUTE = regex.compile(r"(?P<key>[\w./-]+)=(?P<value>.*?)(?=, [\w./-]+=|$)", regex.DOTALL)
+_JSON_EVENT = regex.compile(r'\{(?=.*"Type":"container")(?=.*"Action":").*\}\s*')
+
+
+def _scope(name: str, identity: str, labels: Mapping[str, Any]) -> Scope:
+    """A plain container, one of compose (logs name the service), or one of Kubernetes with its pod in labels."""
+    service = labels.get("com.docker.compose.service")
+    return Scope(
+        container=str(labels.get("io.kubernetes.container.name") or service or name),
+        pod=str(labels.get("io.kubernetes.pod.name") or ""),
+        namespace=str(labels.get("io.kubernetes.pod.namespace") or ""),
+        pod_uid=str(labels.get("io.kubernetes.pod.uid") or ""),
+        container_id=identity if regex.fullmatch(r"[0-9a-f]{64}", identity) else "",
+    )
+
+
+def _known(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value not in (None, "", ())}
+
+
+def _number(value: object) -> int | None:
+    return int(str(value)) if regex.fullmatch(r"-?\d{1,9}", str(value)) else None
+
+
+def _signal_of(exit_code: int | None) -> int | None:
+    return exit_code - 128 if exit_code is not None and 128 < exit_code <= 192 else None
+
+
+def read_events(text: str, source: str) -> Parsed:
+    """Lines of `docker events` as text or JSON. Health check executions are left out: they end all the time."""
+    lines = text.split("\n")
+    events = [event for number, line in enumerate(lines, 1) if (event := _event(line, number, source)) is not None]
+    return quoted(events, lines)
+
+
+def _event(line: str, number: int, source: str) -> Event | None:
+    line = line.rstrip("\r")
+    found = _EVENT.fullmatch(line)
+    if found:
+        zoned = regex.sub(r" ([+-]\d{4}) \w+$", r"\1", found["stamp"])
+        labels = {m["key"]: m["value"] for m in _ATTRIBUTE.finditer(found["attributes"] or "")}
+        kind, action, identity, stamp = found["type"], found["action"], found["id"], stamps.iso(zoned, LAYER)
+    elif _JSON_EVENT.fullmatch(line.strip()):
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        labels = {str(k): str(v) for k, v in (dig(entry, "Actor", "Attributes") or {}).items()}
+        kind, action, identity = "container", text_at(entry, "Action"), text_at(entry, "Actor", "ID")
+        nanos, seconds = int_at(entry, "timeNano"), int_at(entry, "time")
+        exact = nanos / 1e9 if nanos is not None else seconds
+        stamp = stamps.instant(float(exact), LAYER, 1e-6 if nanos else 1.0) if exact is not None else None
+    else:
+        return None
+    if kind != "container" or action.startswith("exec_"):
+        return None
+    scope = _scope(labels.get("name", ""), identity, labels)
+    text = f"container {action.strip()} {identity}"
+    event = Event(Locator(source, number, number), "log", "runtime", text, (stamp,) if stamp else (), scope)
+    return _refined(event, action.strip(), labels, scope.container or identity[:12])
+
+
+def _refined(event: Event, action: str, labels: Mapping[str, str], label: str) -> Event:
+    if action in ("die", "died"):
+        code = _number(labels.get("exitCode") or labels.get("containerExitCode") or "")
+        finished = event.stamps[0].seconds if event.stamps else None
+        ran = _number(labels.get("execDuration", ""))
+        fields = {
+            "exit_code": code, "signal": _signal_of(code), "finished_s": finished,
+            "started_s": finished - ran if finished is not None and ran is not None else None,
+        }  # fmt: skip
+        return replace(event, kind="container_terminated", text=terminated_text(label, "", code), fields=_known(fields))
+    if action == "start":
+        return replace(event, kind="container_started", text=f"container {label} started")
+    if action == "kill":
+        return replace(event, kind="container_kill", fields=_known({"signal": _number(labels.get("signal", ""))}))
+    return event
+
+
+def _sniff_events(head: Head) -> int:
+    lines = [line for line in head.lines if line.strip()]
+    known = sum(1 for line in lines if _EVENT.fullmatch(line) or _JSON_EVENT.fullmatch(line))
+    return 95 if lines and known >= 0.6 * len(lines) else 0
+
+
+def read_inspect(text: str, source: str) -> Parsed:
+    """The state of each inspected container, with its start and its end."""
+    lines = text.split("\n")
+    events: list[Event] = []
+    for document in read_json(text):
+        entries = document.value if isinstance(document.value, list) else [document.value]
+        for entry in entries:
+            if isinstance(entry, Object) and "State" in entry:
+                events += _inspected(entry, source)
+            elif isinstance(entry, Object) and "status" in entry:
+                events += _crictl_inspected(object_at(entry, "status"), source)
+    return quoted(events, lines)
+
+
+def _inspected(entry: Object, source: str) -> Iterator[Event]:
+    state, host = object_at(entry, "State"), object_at(entry, "HostConfig")
+    name = text_at(entry, "Name").removeprefix("/")
+    scope = _scope(name, text_at(entry, "Id"), object_at(entry, "Config", "Labels"))
+    running = dig(state, "Running") is True
+    started, finished = instant_at(state, "StartedAt"), instant_at(state, "FinishedAt")
+    code = int_at(state, "ExitCode") if not running else None
+    killed = dig(state, "OOMKilled")
+    status = text_at(state, "Status") or ("running" if running else "exited")
+    shared_ipc = text_at(host, "IpcMode").startswith(("host", "container:"))
+    fields = {
+        "status": status, "exit_code": code, "oom_killed": killed if isinstance(killed, bool) else None,
+        "restart_count": int_at(entry, "RestartCount"), "memory_limit_bytes": int_at(host, "Memory") or None,
+        "shm_size_bytes": None if shared_ipc else int_at(host, "ShmSize"),
+        "args": tuple(str(part) for part in (text_at(entry, "Path"), *(dig(entry, "Args") or ())) if part),
+        "image": text_at(entry, "Config", "Image"), "error": text_at(state, "Error"),
+        "restart_policy": text_at(host, "RestartPolicy", "Name"), "health": text_at(state, "Health", "Status"),
+        "started_s": started.seconds if started else None, "finished_s": finished.seconds if finished else None,
+        "env": dict(
+            item.split("=", 1) for item in dig(entry, "Config", "Env") or () if isinstance(item, str) and "=" in item
+        ) or None,
+    }  # fmt: skip
+    stamp = started if running else finished
+    line = line_at(state, "Status") or line_at(entry, "State")
+    yield Event(
+        Locator(source, line, line), "docker_state", "runtime",
+        f"container {name} {status}: exit_code={'' if code is None else code} oom_killed={str(killed).lower()}",
+        (stamp,) if stamp else (), scope, _known(fields),
+    )  # fmt: skip
+    yield from _ends(state, ("StartedAt", "FinishedAt"), scope, source, code, "OOMKilled" if killed is True else "",
+                     last_state=running)  # fmt: skip
+
+
+def _ends(
+    state: Object, keys: tuple[str, str], scope: Scope, source: str, code: int | None, reason: str, last_state: bool
+) -> Iterator[Event]:
+    """Start and end of a container. While it runs, the end is that of its previous run, whose code is gone."""
+    started, finished = instant_at(state, keys[0]), instant_at(state, keys[1])
+    label = scope.container or scope.container_id[:12]
+    if started is not None:
+        line = line_at(state, keys[0])
+        yield Event(Locator(source, line, line), "container_started", "runtime", f"container {label} started",
+                    (started,), scope)  # fmt: skip
+    if finished is not None:
+        line = line_at(state, keys[1])
+        reason = "" if last_state else reason
+        yield Event(
+            Locator(source, line, line), "container_terminated", "runtime", terminated_text(label, reason, code),
+            (finished,), scope, _known({
+                "exit_code": code, "signal": _signal_of(code), "reason": reason, "last_state": last_state,
+                "finished_s": finished.seconds,
+                "started_s": started.seconds if started is not None and not last_state else None,
+            }),
+        )  # fmt: skip
+
+
+def _crictl_inspected(status: Object, source: str) -> Iterator[Event]:
+    labels = object_at(status, "labels")
+    scope = _scope(text_at(status, "metadata", "name"), text_at(status, "id"), labels)
+    word = text_at(status, "state").removeprefix("CONTAINER_").lower()
+    exited = word == "exited"
+    code = int_at(status, "exitCode") if exited else None
+    line = line_at(status, "state")
+    yield Event(
+        Locator(source, line, line), "container_state", "runtime", f"container {scope.container} {word}", scope=scope,
+        fields=_known({"state": word, "restart_count": int_at(status, "metadata", "attempt")}),
+    )  # fmt: skip
+    yield from _ends(status, ("startedAt", "finishedAt"), scope, source, code, text_at(status, "reason"),
+                     last_state=not exited)  # fmt: skip
+
+
+def _sniff_inspect(head: Head) -> int:
+    text = head.text.lstrip()
+    if not text.startswith(("[", "{")):
+        return 0
+    docker = '"State"' in text and '"HostConfig"' in text and '"ExitCode"' in text
+    crictl = '"CONTAINER_' in text and '"finishedAt"' in text and '"metadata"' in text
+    return 96 if docker or crictl else 0
+
+
+_AGO = regex.compile(r"(?P<count>\d+|About an?|Less than a) (?P<unit>second|minute|hour|day|week|month|year)s?")
+_UNIT_S = {
+    "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0, "month": 30 * 86400.0,
+    "year": 365 * 86400.0,
+}  # fmt: skip
+
+
+def ago(text: str) -> RawStamp | None:
+    """`3 minutes ago`, `About an hour ago`: an age whose true value lies within one unit of what is shown."""
+    found = _AGO.search(text)
+    if found is None:
+        return None
+    unit = _UNIT_S[found["unit"]]
+    count = int(found["count"]) if found["count"].isdigit() else 0 if found["count"].startswith("Less") else 1
+    return RawStamp(StampForm.AGE, LAYER, count * unit + unit / 2, unit)
+
+
+_DOCKER_PS = ("CONTAINER ID", "IMAGE", "COMMAND", "CREATED", "STATUS")
+_CRICTL_PS = ("CONTAINER", "IMAGE", "CREATED", "STATE", "NAME", "ATTEMPT")
+_EXITED = regex.compile(r"Exited \((?P<code>-?\d+)\) (?P<ago>.*)")
+
+
+def _ps_header(line: str) -> Header | None:
+    header = header_of(line)
+    ours = header is not None and header.names[:5] in (_DOCKER_PS, _CRICTL_PS[:5])
+    return header if ours else None
+
+
+def read_ps(text: str, source: str) -> Parsed:
+    """Rows of `docker ps -a` and `crictl ps -a`: who runs, who ended, and with which code."""
+    lines = text.split("\n")
+    header: Header | None = None
+    events: list[Event] = []
+    for number, line in enumerate(lines, 1):
+        new = _ps_header(line)
+        if new is not None:
+            header = new
+        elif header is not None and line.strip():
+            cells = header.cells(line.rstrip())
+            place = Locator(source, number, number)
+            events += _docker_row(cells, place) if "STATUS" in cells else _crictl_row(cells, place)
+    return quoted(events, lines)
+
+
+def _docker_row(cells: Mapping[str, str], place: Locator) -> Iterator[Event]:
+    name, said = cells.get("NAMES", ""), cells["STATUS"]
+    exited = _EXITED.match(said)
+    code = int(exited["code"]) if exited else None
+    status = "exited" if exited else "running" if said.startswith("Up") else said.partition(" ")[0].lower()
+    stamp = ago(exited["ago"] if exited else said)
+    yield Event(
+        place, "docker_state", "runtime", f"container {name} {status}: exit_code={'' if code is None else code}",
+        (stamp,) if stamp else (), Scope(container=name),
+        _known({"status": status, "exit_code": code, "image": cells["IMAGE"],
+                "health": "unhealthy" if "(unhealthy)" in said else None}),
+    )  # fmt: skip
+
+
+def _crictl_row(cells: Mapping[str, str], place: Locator) -> Iterator[Event]:
+    state = cells["STATE"].lower()
+    scope = Scope(container=cells["NAME"], pod=cells.get("POD", ""), namespace=cells.get("NAMESPACE", ""))
+    yield Event(place, "container_state", "runtime", f"container {cells['NAME']} {state}", scope=scope,
+                fields=_known({"state": state, "restart_count": _number(cells["ATTEMPT"])}))  # fmt: skip
+
+
+EVENTS = Format("docker.events", "docker events", _sniff_events, read_events)
+INSPECT = Format("docker.inspect", "docker or crictl inspect", _sniff_inspect, read_inspect)
+PS = Format(
+    "docker.ps", "docker ps or crictl ps", lambda head: 94 if any(map(_ps_header, head.lines[:5])) else 0, read_ps
+)

@@ -1,0 +1,92 @@
+"""The dialect of inference engines: what their messages mean.
+
+vLLM 0.4 to 0.33, SGLang; also the output of containers and pasted text in which an engine speaks without a header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import regex
+
+from ..model import Event
+from . import engine_stats, reprs, traceback
+from .log import Dialect
+
+_VERSION = r"v?(?P<version>\d+\.\d+[\w.+-]*)"
+_CONFIG = regex.compile(rf"Initializing an? (?:(?P<generation>V[01]) )?LLM engine \({_VERSION}\) with config: (?P<rest>.*)", regex.DOTALL)
+_NON_DEFAULT = regex.compile(r"(?:vLLM (?:API )?server )?non-default args: (?P<rest>\{.*)", regex.DOTALL)
+_NAMESPACE = regex.compile(r"(?:vLLM (?:API )?server )?args: Namespace\((?P<rest>.*)", regex.DOTALL)
+_SERVER_ARGS = regex.compile(r"server_args=ServerArgs\((?P<rest>.*)", regex.DOTALL)
+_BANNER = regex.compile(rf"vLLM (?:API )?server version {_VERSION}(?:, serving model (?P<model>\S+))?")
+_LOGO = regex.compile(rf"[^\w]*(?:version {_VERSION}|model   (?P<model>\S+))\s*")
+_ACCESS = regex.compile(r'(?:\S+:\d+|-) - "(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status>\d{3})\b.*')
+
+ANCHORS = (
+    *traceback.ANCHORS,
+    "non-default args: ",
+    "args: Namespace(",
+    "server_args=ServerArgs(",
+    " LLM engine (v",
+    "server version ",
+    "  version ",
+    "  model   ",
+    'HTTP/1.1" 4',
+    'HTTP/1.1" 5',
+    'HTTP/1.0" 4',
+    'HTTP/1.0" 5',
+)
+
+
+def refine(event: Event) -> Event:
+    """Give engine messages their kind: `engine_args`, `engine_config`, `access`; others stay `log`.
+
+    Arguments become fields by their name with underscores, typed; `engine_version` comes from the banner, from the lines
+    of the start-up logo, or from the config line, whose key for the maximum model length is `max_seq_len`.
+    """
+    text = event.text
+    if event.kind != "log":
+        return event
+    if "HTTP/" in text:
+        found = _ACCESS.fullmatch(text)
+        if found:
+            fields = {"method": found["method"], "path": found["path"], "status": int(found["status"])}
+            return _as(event, "access", fields)
+    if "args" in text[:400]:
+        for pattern, read in ((_NON_DEFAULT, reprs.mapping), (_NAMESPACE, reprs.keywords), (_SERVER_ARGS, reprs.keywords)):
+            found = pattern.match(text)
+            if found:
+                return _as(event, "engine_args", read(found["rest"]))
+    if "LLM engine (v" in text[:60]:
+        found = _CONFIG.match(text)
+        if found:
+            fields = reprs.keywords(found["rest"])
+            generation = {"generation": found["generation"]} if found["generation"] else {}
+            return _as(event, "engine_config", {**fields, **generation, "engine_version": found["version"]})
+    if "version " in text or "  model   " in text:
+        found = _BANNER.match(text) or _LOGO.fullmatch(text)
+        if found:
+            named = {"engine_version": found["version"], "model": found["model"]}
+            return _as(event, "engine_args", {key: value for key, value in named.items() if value})
+    return event
+
+
+def _as(event: Event, kind: str, fields: Mapping[str, Any]) -> Event:
+    return replace(event, kind=kind, fields={**event.fields, **fields})
+
+
+DIALECT = Dialect(
+    channel="engine",
+    anchors=ANCHORS,
+    series=engine_stats.SERIES,
+    assemble=traceback.assemble,
+    refine=refine,
+    samples=engine_stats.samples,
+)
+CONTAINER = Dialect(channel="container", assemble=traceback.assemble, refine=refine)
+OUTPUT = tuple(
+    Dialect(channel=channel, assemble=traceback.assemble, refine=refine) for channel in ("container", "plain", "host")
+)
+"""Output that no engine header claims: it may hold the traceback of an engine that died before its first log line."""

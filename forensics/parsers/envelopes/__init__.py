@@ -1,0 +1,71 @@
+"""The envelopes that collectors and loggers put in front of a message, one function each, in the order tried.
+
+Each takes the text and returns a `Layer`, or none when it is not there. Formats: docker compose and kubectl
+prefixes, CRI (`/var/log/pods`), journalctl's text and JSON modes, syslog (RFC 3164, RFC 5424), dmesg in its
+modes, klog, logrus, vLLM's header in all its families, uvicorn, c10, Ray, and JSON lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..records import Layer
+from .container import compose_prefix, cri, iso_prefix, klog, kubectl_prefix, logrus
+from .engine import c10, process, rank_prefix, ray, sglang, uvicorn, vllm
+from .identity import channel_of
+from .journal import (
+    journal_full,
+    journal_iso,
+    journal_monotonic,
+    journal_note,
+    journal_short,
+    journal_unix,
+    rfc5424,
+)
+from .json_lines import json_line
+from .kernel import (
+    dmesg,
+    dmesg_ctime,
+    dmesg_delta,
+    dmesg_iso,
+    dmesg_minute,
+    dmesg_names,
+    kmsg,
+    talos,
+    vmware_guest,
+)
+
+__all__ = ["ENVELOPES", "channel_of"]
+
+ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
+    ("json", json_line),
+    ("kubectl-prefix", kubectl_prefix),
+    ("cri", cri),
+    ("dmesg-iso", dmesg_iso),
+    ("rfc5424", rfc5424),
+    ("ray", ray),
+    ("journal-iso", journal_iso),
+    ("iso", iso_prefix),
+    ("process", process),
+    ("vllm", vllm),
+    ("sglang", sglang),
+    ("c10", c10),
+    ("rank", rank_prefix),
+    ("journal-monotonic", journal_monotonic),
+    ("dmesg", dmesg),
+    ("dmesg-ctime", dmesg_ctime),
+    ("dmesg-minute", dmesg_minute),
+    ("dmesg-delta", dmesg_delta),
+    ("dmesg-names", dmesg_names),
+    ("kmsg", kmsg),
+    ("talos", talos),
+    ("vmware", vmware_guest),
+    ("journal-short", journal_short),
+    ("journal-full", journal_full),
+    ("journal-unix", journal_unix),
+    ("journal-note", journal_note),
+    ("klog", klog),
+    ("logrus", logrus),
+    ("uvicorn", uvicorn),
+    ("compose", compose_prefix),
+)

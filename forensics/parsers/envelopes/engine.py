@@ -1,0 +1,140 @@
+"""Headers of inference engines and of what runs below them: vLLM in all its families, uvicorn, torch, Ray."""
+
+from __future__ import annotations
+
+import regex
+
+from ... import stamps
+from ...model import Scope
+from ..records import Layer
+from .container import LETTER
+
+_PROCESS = regex.compile(
+    r"\((?P<name>[A-Za-z][\w.:<>-]*)(?: (?P<dims>rank=\d+|[A-Z]+\d+(?:_[A-Z]+\d+)*))?"
+    r"(?: pid=(?P<pid>\d+))?(?:, ip=(?P<ip>[0-9A-Fa-f.:]+))?\) ?(?P<rest>.*)",
+    regex.DOTALL,
+)
+_RANK_PREFIX = regex.compile(r"\[rank(?P<rank>\d+)\]: ?(?P<rest>.*)", regex.DOTALL)
+_VLLM = regex.compile(
+    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<mon>\d\d)-(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d) "
+    r"\[?(?P<file>[\w./-]+\.(?:py|rs)):(?P<line>\d+)\] ?(?P<rest>.*)",
+    regex.DOTALL,
+)
+_VLLM_ANYWHERE = regex.compile(
+    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.(?:py|rs):\d+\]"
+)
+_UVICORN = regex.compile(r"(?P<level>INFO|WARNING|ERROR|DEBUG|CRITICAL): {2,}(?P<rest>.*)", regex.DOTALL)
+_C10 = regex.compile(
+    r"(?:\[rank(?P<rank>\d+)\]:)?\[(?P<sev>[IWEF])(?P<mon>\d{1,2})(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d)"
+    r"(?P<frac>\.\d+) (?P<file>[\w.]+):(?P<line>\d+)\] (?P<rest>.*)",
+    regex.DOTALL,
+)
+_RANK_IN_DIMS = regex.compile(r"(?:rank=|TP)(\d+)")
+
+
+def process(text: str) -> Layer | None:
+    """`(EngineCore_DP0 pid=117) `, `(VllmWorker rank=1 pid=9) `, `(RayWorkerWrapper pid=9, ip=…) `."""
+    if not text.startswith("("):
+        return None
+    found = _PROCESS.match(text)
+    if not found or not (found["pid"] or found["name"] in ("raylet", "autoscaler") or found["ip"]):
+        return None
+    name = found["name"]
+    rank = _RANK_IN_DIMS.search(found["dims"] or name)
+    scope = Scope(
+        process=f"{name}_{found['dims']}" if found["dims"] and "=" not in found["dims"] else name,
+        pid=int(found["pid"]) if found["pid"] else None,
+        rank=int(rank[1]) if rank else None,
+        host=found["ip"] or "",
+    )
+    return Layer(found["rest"], channel="ray" if name in ("raylet", "autoscaler") else "engine", scope=scope)
+
+
+def rank_prefix(text: str) -> Layer | None:
+    """`[rank3]: ` that torch's excepthook puts before each line of a traceback."""
+    if not text.startswith("[rank"):
+        return None
+    found = _RANK_PREFIX.match(text)
+    return Layer(found["rest"], channel="engine", scope=Scope(rank=int(found["rank"]))) if found else None
+
+
+def vllm(text: str) -> Layer | None:
+    """`LEVEL MM-DD HH:MM:SS [file.py:LINE] ` of vLLM 0.4–0.33 and its Rust part; the bracket is optional."""
+    found = _VLLM.match(text)
+    if not found:
+        glued = _VLLM_ANYWHERE.search(text, 1, 400)  # VLLM_LOGGING_PREFIX, or a progress bar before it
+        found = _VLLM.match(text, glued.start()) if glued else None
+        if not found:
+            return None
+    stamp = stamps.month_day(int(found["mon"]), int(found["day"]), found["hms"], "engine")
+    logger = f"{found['file']}:{found['line']}"
+    return Layer(found["rest"], stamp, "engine", level=found["level"], logger=logger)
+
+
+def uvicorn(text: str) -> Layer | None:
+    """`INFO:     ` of uvicorn: no stamp at all."""
+    found = _UVICORN.match(text)
+    return Layer(found["rest"], channel="engine", level=found["level"], logger="uvicorn") if found else None
+
+
+def c10(text: str) -> Layer | None:
+    """`[rank0]:[W419 10:05:27.841846807 CUDAGuardImpl.h:126] ` of torch's C++ logger."""
+    if not text.startswith("["):
+        return None
+    found = _C10.match(text)
+    if not found:
+        return None
+    hms = found["hms"] + found["frac"][:7]
+    return Layer(
+        found["rest"], stamps.month_day(int(found["mon"]), int(found["day"]), hms, "engine"), "engine",
+        level=LETTER[found["sev"]], logger=f"{found['file']}:{found['line']}",
+        scope=Scope(rank=int(found["rank"])) if found["rank"] else Scope(),
+    )  # fmt: skip
+
+
+_RAY = regex.compile(
+    r"\[(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[DIWEFC]) (?P<pid>\d+) (?P<tid>\d+)\]"
+    r"(?: \((?P<ident>\w+)\))? (?P<file>[\w.]+):(?P<line>\d+): (?P<rest>.*)",
+    regex.DOTALL,
+)
+_RAY_PY = regex.compile(
+    r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\s+(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) "
+    r"(?P<file>[\w.]+\.py):(?P<line>\d+) -- (?P<rest>.*)",
+    regex.DOTALL,
+)
+_SERVE = regex.compile(
+    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) "
+    r"(?P<ident>\S+) (?:\S+ )*?-- (?P<rest>.*)",
+    regex.DOTALL,
+)
+
+
+def ray(text: str) -> Layer | None:
+    """Ray's C++ and Python headers and Serve's: node local time, no zone."""
+    for pattern in (_RAY, _RAY_PY, _SERVE):
+        found = pattern.match(text)
+        if found:
+            parts = found.groupdict()
+            level = LETTER.get(found["level"], found["level"])
+            logger = f"{parts['file']}:{parts['line']}" if parts.get("file") else "serve"
+            stamp = stamps.iso(found["stamp"], "ray")
+            return Layer(found["rest"], stamp, "ray", parts.get("ident") or "", level, logger)
+    return None
+
+
+_BRACKETED = regex.compile(
+    r"\[(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>(?: (?:TP|DP|PP|EP)\d+)+)?\] (?P<rest>.*)",
+    regex.DOTALL,
+)
+
+
+def sglang(text: str) -> Layer | None:
+    """`[2026-11-29 21:25:17 TP0] ` of SGLang."""
+    if not text.startswith("["):
+        return None
+    found = _BRACKETED.match(text)
+    if not found:
+        return None
+    rank = _RANK_IN_DIMS.search(found["rank"] or "")
+    scope = Scope(process=(found["rank"] or "").strip(), rank=int(rank[1]) if rank else None)
+    return Layer(found["rest"], stamps.iso(found["stamp"], "engine"), "engine", scope=scope)

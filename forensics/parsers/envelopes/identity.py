@@ -1,0 +1,77 @@
+"""Who speaks behind a syslog header: `host ident[pid]: ` → channel, host, unit, pid."""
+
+from __future__ import annotations
+
+import regex
+
+from ...model import Scope
+from ..records import Layer
+
+_IDENT_CHANNEL = {
+    "kernel": "kernel",
+    "kubelet": "kubelet",
+    "containerd": "runtime",
+    "docker": "runtime",
+    "dockerd": "runtime",
+    "crio": "runtime",
+    "conmon": "runtime",
+    "systemd": "systemd",
+    "init.scope": "systemd",
+    "systemd-oomd": "oomd",
+    "earlyoom": "oomd",
+    "nohang": "oomd",
+    "chrony": "clock",
+    "chronyd": "clock",
+    "systemd-timesyncd": "clock",
+    "ntpd": "clock",
+    "systemd-journald": "clock",
+}
+LEVELS = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
+_UNIT_SUFFIXES = (".service", ".scope", ".slice", ".socket", ".mount", ".timer")
+# A host may be an IPv6 address but never ends in a colon: `ValueError: text: more` is no header.
+_HOST = r"(?P<host>[A-Za-z0-9_](?:[A-Za-z0-9_.:-]*[A-Za-z0-9_])?)"
+_REST = r"(?:\[(?P<pid>\d+)\])?: ?(?P<rest>.*)"
+_HOST_IDENT = regex.compile(rf"{_HOST} (?P<ident>[^\s\[\]:(][^\[\]:]{{0,80}}?){_REST}", regex.DOTALL)
+# systemd's own child before exec: `(vllm)[209]: `, in systemd 252 `(vllm[209]: `
+_HOST_FORKED = regex.compile(
+    rf"{_HOST} \((?P<ident>[^\s()\[\]]{{1,40}})\)?\[(?P<pid>\d+)\]: ?(?P<rest>.*)", regex.DOTALL
+)
+_WORD = regex.compile(r"[a-zA-Z][\w./@-]*")
+
+
+def channel_of(ident: str) -> str:
+    """Channel of a syslog identifier; unknown programs speak on `host`."""
+    name = ident.rsplit("/", 1)[-1]
+    return _IDENT_CHANNEL.get(name, "host")
+
+
+def host_ident(rest: str, strict: bool = False) -> Layer | None:
+    """`host ident[pid]: message`. `strict` demands a pid or a known program: a stamp proves no syslog."""
+    found = _HOST_IDENT.match(rest)
+    if found and found["host"] not in LEVELS:
+        return _layer(found, found["host"], strict)
+    forked = _HOST_FORKED.match(rest)
+    return _forked(forked, forked["host"]) if forked else None
+
+
+def ident_only(rest: str) -> Layer | None:
+    """`ident[pid]: message` of `journalctl --no-hostname`; without a pid only for known programs."""
+    text = f"0 {rest}"
+    if found := _HOST_IDENT.match(text):
+        return _layer(found, "", True)
+    forked = _HOST_FORKED.match(text)
+    return _forked(forked, "") if forked else None
+
+
+def _layer(found: regex.Match[str], host: str, strict: bool) -> Layer | None:
+    ident = found["ident"].strip()
+    pid = int(found["pid"]) if found["pid"] else None
+    unit = ident if ident.endswith(_UNIT_SUFFIXES) and ident != "init.scope" else ""
+    channel = channel_of(ident.removesuffix(".service"))
+    if pid is None and channel == "host" and (strict or not _WORD.fullmatch(ident)):
+        return None
+    return Layer(found["rest"], channel=channel, ident=ident, scope=Scope(host=host, unit=unit, pid=pid))
+
+
+def _forked(found: regex.Match[str], host: str) -> Layer:
+    return Layer(found["rest"], channel="systemd", ident=found["ident"], scope=Scope(host=host, pid=int(found["pid"])))

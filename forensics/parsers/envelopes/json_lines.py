@@ -1,0 +1,123 @@
+"""One JSON object a line: docker json-file, journald, vLLM's JSON logging, kubelet, Ray events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ... import stamps
+from ...model import Scope
+from ..records import Layer, clean
+from .identity import channel_of
+
+
+def json_line(text: str) -> Layer | None:
+    """A JSON object; `data: ` of `journalctl -o json-sse` and json-seq's record separator are taken off."""
+    if text.startswith(("\x1e", "data: {")):
+        text = text.removeprefix("\x1e").removeprefix("data: ")
+    if not text.startswith("{") or not text.rstrip().endswith("}"):
+        return None
+    try:
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict):
+        return None
+    for reader in (_docker_json, _journal_json, _engine_json, _klog_json, _ray_json):
+        layer = reader(entry)
+        if layer is not None:
+            return layer
+    return None
+
+
+def _docker_json(entry: dict[str, Any]) -> Layer | None:
+    if not (isinstance(entry.get("log"), str) and isinstance(entry.get("time"), str)):
+        return None
+    log, stamp = entry["log"], stamps.iso(entry["time"], "cri")
+    return Layer(log.rstrip("\n"), stamp, "container", partial=not log.endswith("\n"))
+
+
+def journal_text(value: Any) -> str:
+    """A journal field: text, an array of byte values (unprintable), an array of texts (field given twice)."""
+    if isinstance(value, list):
+        if value and all(isinstance(item, int) and 0 <= item < 256 for item in value):
+            return bytes(value).decode("utf-8", "replace")
+        value = next((journal_text(item) for item in value if isinstance(item, str | list)), "")
+    return "" if value is None else str(value)
+
+
+def _journal_json(entry: dict[str, Any]) -> Layer | None:
+    if "__REALTIME_TIMESTAMP" not in entry:
+        return None
+    field = {key: journal_text(value) for key, value in entry.items() if key in JOURNAL_FIELDS}
+    get = field.get
+    micros = get("_SOURCE_REALTIME_TIMESTAMP") or get("__REALTIME_TIMESTAMP", "")
+    stamp = stamps.instant(int(micros) / 1e6, "journal") if micros.isdecimal() else None
+    ident = get("SYSLOG_IDENTIFIER") or get("_COMM", "")
+    channel = channel_of(ident)
+    if get("_TRANSPORT") == "kernel":
+        channel = "kernel" if ident in ("", "kernel") else channel
+    elif ident == "kernel":  # any program may call itself so
+        channel = "host"
+    container, container_id = get("CONTAINER_NAME", ""), get("CONTAINER_ID_FULL", "")
+    if container or container_id:
+        channel = "container"
+    pid = get("_PID") or get("SYSLOG_PID", "")
+    unit = get("_SYSTEMD_UNIT", "")
+    if channel == "systemd":  # the manager tells about another unit than its own
+        unit = get("UNIT") or get("USER_UNIT") or (unit if unit != "init.scope" else "")
+    scope = Scope(
+        host=get("_HOSTNAME", ""), unit=unit, pid=int(pid) if pid.isdecimal() else None, container=container,
+        container_id=container_id,
+    )  # fmt: skip
+    partial = get("CONTAINER_PARTIAL_MESSAGE") == "true"
+    return Layer(clean(get("MESSAGE", "")), stamp, channel, ident, scope=scope, partial=partial)
+
+
+JOURNAL_FIELDS = frozenset({
+    "MESSAGE", "_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP", "SYSLOG_IDENTIFIER", "_COMM",
+    "_TRANSPORT", "_PID", "SYSLOG_PID", "_HOSTNAME", "_SYSTEMD_UNIT", "UNIT", "USER_UNIT", "CONTAINER_NAME",
+    "CONTAINER_ID_FULL", "CONTAINER_PARTIAL_MESSAGE",
+})  # fmt: skip
+
+
+def _engine_json(entry: dict[str, Any]) -> Layer | None:
+    """vLLM 0.31+ `--logging-config.formatter json`, and python-json-logger with its usual names."""
+    level = entry.get("levelname") or entry.get("level")
+    message = entry.get("message")
+    if not (isinstance(level, str) and isinstance(message, str)):
+        return None
+    when = entry.get("asctime") or entry.get("timestamp") or entry.get("time") or ""
+    text = message
+    if isinstance(entry.get("exc_info"), str):
+        text = f"{message}\n{entry['exc_info']}"
+    pid = entry.get("process")
+    scope = Scope(process=str(entry.get("processName") or ""), pid=pid if isinstance(pid, int) else None)
+    stamp, logger = stamps.iso(str(when), "engine"), str(entry.get("name") or "")
+    return Layer(text, stamp, "engine", level=level.upper(), logger=logger, scope=scope)
+
+
+def _klog_json(entry: dict[str, Any]) -> Layer | None:
+    if not (isinstance(entry.get("ts"), int | float) and isinstance(entry.get("msg"), str)):
+        return None
+    rest = [f'"{entry["msg"]}"']
+    for key, value in entry.items():
+        if key not in ("ts", "msg", "v", "caller", "logger"):
+            rest.append(f"{key}={json.dumps(value, ensure_ascii=False)}")
+    level = "ERROR" if "err" in entry else "INFO"
+    return Layer(
+        " ".join(rest), stamps.instant(entry["ts"] / 1000.0, "klog"), "kubelet", level=level,
+        logger=str(entry.get("caller") or ""),
+    )  # fmt: skip
+
+
+def _ray_json(entry: dict[str, Any]) -> Layer | None:
+    if not (isinstance(entry.get("label"), str) and "source_type" in entry and "message" in entry):
+        return None
+    when = entry.get("timestamp")
+    known = isinstance(when, int | float) or str(when).isdecimal()
+    stamp = stamps.instant(float(str(when)), "ray") if known else None
+    return Layer(
+        f"{entry['label']}: {entry['message']}", stamp, "ray", str(entry["source_type"]),
+        str(entry.get("severity") or ""), scope=Scope(host=str(entry.get("host_name") or "")),
+    )  # fmt: skip

@@ -1,0 +1,165 @@
+"""Kernel log prefixes: util-linux and busybox dmesg in all modes, /dev/kmsg, Talos, VMware guests.
+
+Shapes from util-linux 2.36–2.41 `dmesg.c`, the kernel's `Documentation/ABI/testing/dev-kmsg`, and `talosctl`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import regex
+
+from ... import stamps
+from ...model import RawStamp, Scope
+from ..records import Layer
+from .identity import channel_of
+
+_LEVEL = r"(?:[a-z]+\d? *:(?:emerg|alert|crit|err|warn|notice|info|debug) *: |<\d{1,3}>)?"
+_DELTA = r"(?: <[ \d.]+>)?"
+_MONTH_DAY = r"(?:\p{L}{3,5}\.?|\d{1,2}\p{L}) +\d{1,2}"
+_BOOT = regex.compile(
+    rf"(?:.{{0,80}}? login: )?{_LEVEL}\[ *(?P<boot>\d+\.\d{{6}}){_DELTA}\](?: ?\[ *[TC]\d+\])? ?(?P<rest>.*)",
+    regex.DOTALL,
+)
+_CTIME = regex.compile(
+    rf"{_LEVEL}\[\p{{L}}{{1,5}}\.? +"
+    rf"(?P<stamp>{_MONTH_DAY} \d\d:\d\d:\d\d \d{{4}}){_DELTA}\] (?P<rest>.*)",
+    regex.DOTALL,
+)
+_ISO = regex.compile(
+    rf"{_LEVEL}(?P<stamp>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d){_DELTA} (?P<rest>.*)",
+    regex.DOTALL,
+)
+_MINUTE = regex.compile(
+    rf"{_LEVEL}\[(?P<month>\p{{L}}{{3,5}}\.?) ?(?P<day>\d{{1,2}}) (?P<clock>\d\d:\d\d)\] (?P<rest>.*)",
+    regex.DOTALL,
+)
+_DELTA_ONLY = regex.compile(rf"{_LEVEL}\[ *(?:\+\d+\.\d{{6}}|< *\d+\.\d{{6}}>)\] (?P<rest>.*)", regex.DOTALL)
+_NAMES_ONLY = regex.compile(
+    r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d) *"
+    r":(?:emerg|alert|crit|err|warn|notice|info|debug) *: (?P<rest>.*)",
+    regex.DOTALL,
+)
+_KMSG = regex.compile(r"\d{1,3},\d+,(?P<usec>\d+),[-c+](?:,[^;]*)?;(?P<rest>.*)", regex.DOTALL)
+_KMSG_KEYS = regex.compile(r" (?:SUBSYSTEM|DEVICE)=\S+")
+_TALOS = regex.compile(
+    r"(?:\S+: +)?(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d): +[a-z]+: "
+    r"\[(?P<stamp>\d{4}-\d\d-\d\dT[\d:.]+Z)\]: (?P<rest>.*)",
+    regex.DOTALL,
+)
+_VMWARE = regex.compile(r".{0,60}?\bGuest: (?P<rest><\d{1,3}>\[.*)", regex.DOTALL)
+_ESCAPED = regex.compile(r"(?:\\x[0-9a-f]{2})+")
+# What the kernel itself prints behind `comm[pid]: `; everything else in that shape was written by a program.
+_OWN_AFTER_PID = ("segfault at", "trap ", "bad frame", "unhandled signal", "potentially unexpected fatal")
+_PROGRAM = regex.compile(r"(?P<ident>[A-Za-z][\w.@/-]{0,60})\[(?P<pid>\d+)\]: (?P<rest>.*)", regex.DOTALL)
+
+_BARE = regex.compile(
+    r"(?:Linux version \d|(?:Kernel c|C)ommand line: |BIOS-(?:provided|e820)|NVRM: |nvidia[\w-]*: |audit: type=\d|"
+    r"(?:tsc|clocksource|ACPI|IPv6|cgroup|mce|EDAC|perf|systemd\[1\]|Memory|smpboot|TCP|EXT4-fs|XFS|md/raid\S*): |"
+    r"(?:pci|pcieport|nvme|usb|ata\d|scsi|mlx5_core) [\d:.-]+: |.{0,40}: link (?:becomes ready|is not ready)|"
+    r".{0,16} invoked oom-killer: |(?:Memory cgroup o|O)ut of memory: Kill|oom-kill:constraint=|Killed process \d+ \(|"
+    r"Hardware name: |Call Trace:$| <TASK>$| (?:\? )?[\w.]+\+0x[0-9a-f]+/0x|R[A-Z0-9]{2}: [0-9a-f]{4}|Mem-Info:$|"
+    r"Node \d+ |lowmem_reserve\[\]: |\d+ pages |Tasks state \(memory|\[ *(?:pid|\d+) *\] +(?:uid|\d+) +|"
+    r"traps: |\S.{0,15}\[\d+\]: segfault at )"
+)
+
+
+def is_bare(text: str) -> bool:
+    """A kernel message without any prefix: `dmesg -t`, printk.time=0, `journalctl -o cat`."""
+    return _BARE.match(text) is not None
+
+
+def unescape(text: str) -> str:
+    r"""`\xe6\x98\xbe` → `显`: dmesg and /dev/kmsg print bytes they hold to be unprintable in this form."""
+    if "\\x" in text:
+        text = _ESCAPED.sub(lambda m: bytes.fromhex(m[0].replace("\\x", "")).decode("utf-8", "replace"), text)
+    return text
+
+
+def _said(rest: str, stamp: RawStamp | None = None) -> Layer:
+    """A kernel message, or what a program wrote to /dev/kmsg (`systemd[1]: …`)."""
+    found = _PROGRAM.match(rest) if "]: " in rest[:90] else None
+    if found and not found["rest"].startswith(_OWN_AFTER_PID):
+        ident = found["ident"]
+        return Layer(found["rest"], stamp, channel_of(ident), ident, scope=Scope(pid=int(found["pid"])))
+    return Layer(rest, stamp, "kernel", "kernel")
+
+
+def dmesg(text: str) -> Layer | None:
+    """`[   39.447599] `, with priority (`-r`), names (`-x`), delta (`-d`) or caller; imklog keeps it."""
+    if "[" not in text[:24] and "login: [" not in text[:90]:
+        return None
+    found = _BOOT.match(text)
+    return _said(found["rest"], stamps.boot(found["boot"])) if found else None
+
+
+def dmesg_ctime(text: str) -> Layer | None:
+    """`[Sun Nov 29 21:25:17 2026] ` of `dmesg -T`: the reader's zone and language (`[日 11月 29 …]`)."""
+    if "[" not in text[:24]:
+        return None
+    found = _CTIME.match(text)
+    return _said(found["rest"], stamps.ctime(found["stamp"], "dmesg")) if found else None
+
+
+def dmesg_iso(text: str) -> Layer | None:
+    """`2026-11-29T21:25:17,447599+00:00 ` of `dmesg --time-format iso`: the comma tells it from others."""
+    if "," not in text[:36]:
+        return None
+    found = _ISO.match(text)
+    return _said(found["rest"], stamps.iso(found["stamp"], "dmesg")) if found else None
+
+
+def dmesg_minute(text: str) -> Layer | None:
+    """`[Nov29 21:24] ` of `dmesg -H` or `-e`: the first line of a minute."""
+    if "[" not in text[:24]:
+        return None
+    found = _MINUTE.match(text)
+    month = stamps.month_number(found["month"]) if found else None
+    if not found or month is None:
+        return None
+    stamp = stamps.month_day(month, int(found["day"]), f"{found['clock']}:00", "dmesg")
+    return _said(found["rest"], replace(stamp, resolution_s=60.0) if stamp else None)
+
+
+def dmesg_delta(text: str) -> Layer | None:
+    """`[  +0.000301] ` (`-H`, further lines of a minute), `[<    0.000010>] `: time since the line before."""
+    if "[" not in text[:24]:
+        return None
+    found = _DELTA_ONLY.match(text)
+    return _said(found["rest"]) if found else None
+
+
+def dmesg_names(text: str) -> Layer | None:
+    """`kern  :warn  : ` of `dmesg -x` where no time follows."""
+    if ":" not in text[:8]:
+        return None
+    found = _NAMES_ONLY.match(text)
+    return _said(found["rest"]) if found else None
+
+
+def kmsg(text: str) -> Layer | None:
+    r"""`4,550,30985380,-;text` of /dev/kmsg: µs since boot, newline `\x0a`; ` DEVICE=` lines are empty."""
+    if text.startswith((" SUBSYSTEM=", " DEVICE=")):
+        return Layer("", channel="kernel", ident="kernel") if _KMSG_KEYS.fullmatch(text) else None
+    if ";" not in text[:80]:
+        return None
+    found = _KMSG.match(text)
+    if not found:
+        return None
+    return _said(unescape(found["rest"]), stamps.boot(f"{int(found['usec']) / 1e6:.6f}"))
+
+
+def talos(text: str) -> Layer | None:
+    """`10.5.0.2: kern:    info: [2026-01-12T20:27:31.913975631Z]: ` of `talosctl dmesg`"""
+    if "Z]: " not in text[:100]:
+        return None
+    found = _TALOS.match(text)
+    return _said(found["rest"], stamps.iso(found["stamp"], "dmesg")) if found else None
+
+
+def vmware_guest(text: str) -> Layer | None:
+    """`In(05) vcpu-5 - Guest: <4>[39261021.091603] `: a guest's console inside the host's vmware.log."""
+    if "Guest: <" not in text[:80]:
+        return None
+    found = _VMWARE.match(text)
+    return Layer(found["rest"]) if found else None

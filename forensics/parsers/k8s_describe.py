@@ -1,0 +1,158 @@
+"""`kubectl describe` of pods, nodes and workloads, turned back into API objects.
+
+The text is aligned by a tab writer, so keys are found by their indentation: 0 the object, 2 (3 in a template) a
+container's name, 4 its keys, 6 its values and states. A message of several lines is printed raw, its further
+lines start in column 0; it ends where the key that must follow it stands. Times are RFC 1123 with the offset of
+the kubectl client. Source: kubectl `pkg/describe`, 1.27 to 1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import regex
+
+from ..model import Event, Locator
+from .k8s_blocks import (
+    Block,
+    Blocks,
+    add_conditions,
+    blocks_of,
+    child,
+    fill_node,
+    fill_workload,
+    put_text,
+    put_time,
+)
+from .k8s_cluster import Occurrence, node_events, occurrence_event, with_age, workload_events
+from .k8s_containers import Lines, add_containers, add_volumes
+from .k8s_facts import pod_events
+from .located import Array, Object
+from .tables import titled
+
+_AFTER_NAME = ("Namespace:", "Roles:", "Labels:", "Priority:", "Annotations:", "CreationTimestamp:", "Selector:")
+_FIELD_PREFIX = regex.compile(r"(?P<path>spec\.\w+\{[^}]+\}): ")
+_ROW = regex.compile(r"  (?:Normal|Warning)\s")
+_CONTAINER_LISTS = (
+    ("Init Containers", "initContainers", "initContainerStatuses"),
+    ("Containers", "containers", "containerStatuses"),
+    ("Ephemeral Containers", "ephemeralContainers", "ephemeralContainerStatuses"),
+)
+
+
+def starts_object(lines: Sequence[str], index: int) -> bool:
+    """True where a described object begins: `Name:` in column 0, soon followed by another key of the head."""
+    if not regex.match(r"Name:\s+\S", lines[index]):
+        return False
+    return any(line.startswith(_AFTER_NAME) for line in lines[index + 1 : index + 4])
+
+
+def object_events(lines: Lines, source: str) -> list[Event]:
+    """The facts of one described object: a pod, a node, a workload; other kinds give their events only."""
+    blocks = blocks_of(lines)
+    entry = Object(lines[0][0])
+    metadata = child(entry, "metadata", entry.line)
+    put_text(metadata, "name", blocks, "Name")
+    put_text(metadata, "namespace", blocks, "Namespace")
+    put_time(metadata, "creationTimestamp", blocks, "CreationTimestamp")
+    kind = _kind_of(blocks)
+    events: list[Event] = []
+    host = ""
+    if kind == "Pod":
+        _fill_pod(entry, blocks)
+        host = entry["spec"].get("nodeName", "")
+        events += pod_events(entry, source, printed_lines=True)
+    elif kind == "Node":
+        fill_node(entry, blocks)
+        events += node_events(entry, source)
+    elif kind:
+        fill_workload(entry, blocks)
+        events += workload_events(entry, kind, source)
+    about = Occurrence(
+        "", "", object_kind=kind, object_name=blocks.value("Name"), namespace=blocks.value("Namespace"), host=host
+    )
+    return [*events, *_table_events(blocks.get("Events"), about, source)]
+
+
+def _kind_of(blocks: Blocks) -> str:
+    if "Containers" in blocks and ("Status" in blocks or "Node" in blocks):
+        return "Pod"
+    if "System Info" in blocks or "Capacity" in blocks:
+        return "Node"
+    if "Pod Template" not in blocks:
+        return ""
+    if "StrategyType" in blocks:
+        return "Deployment"
+    if "Desired Number of Nodes Scheduled" in blocks:
+        return "DaemonSet"
+    if "Completions" in blocks or "Parallelism" in blocks:
+        return "Job"
+    if "Update Strategy" in blocks or "Volume Claims" in blocks:
+        return "StatefulSet"
+    return "ReplicaSet"
+
+
+def _fill_pod(pod: Object, blocks: Blocks) -> None:
+    spec, status = child(pod, "spec", pod.line), child(pod, "status", pod.line)
+    node = blocks.value("Node").partition("/")[0]
+    if node:
+        spec.put("nodeName", node, blocks.get("Node").line)
+    put_time(status, "startTime", blocks, "Start Time")
+    phase = blocks.value("Status")
+    if phase.startswith("Terminating"):
+        pod["metadata"].put("deletionTimestamp", "", blocks.get("Status").line)
+    if phase:
+        status.put("phase", phase.partition(" (")[0], blocks.get("Status").line)
+    for title, key in (("Reason", "reason"), ("IP", "podIP"), ("QoS Class", "qosClass")):
+        put_text(status, key, blocks, title)
+    message = blocks.get("Message")
+    if message.value:
+        rest = [line for _, line in message.body]
+        status.put("message", "\n".join([message.value, *rest]).strip(), message.line)
+    _put_owner(pod["metadata"], blocks)
+    for title, spec_key, status_key in _CONTAINER_LISTS:
+        add_containers(blocks.get(title).body, spec, spec_key, status, status_key)
+    add_volumes(blocks.get("Volumes").body, spec)
+    selector = child(spec, "nodeSelector", blocks.get("Node-Selectors").line)
+    for name, value, number in blocks.get("Node-Selectors").pairs():
+        selector.put(name, value, number)
+    add_conditions(status, blocks)
+
+
+def _put_owner(metadata: Object, blocks: Blocks) -> None:
+    kind, mark, name = blocks.value("Controlled By").partition("/")
+    if mark:
+        line = blocks.get("Controlled By").line
+        owners, owner = Array(line), Object(line)
+        owner.put("kind", kind, line)
+        owner.put("name", name, line)
+        owners.add(owner, line)
+        metadata.put("ownerReferences", owners, line)
+
+
+def _table_events(block: Block, about: Occurrence, source: str) -> Iterator[Event]:
+    """The Events table. A row's message may go on in column 0; ages count back from the capture.
+
+    From 1.35 on, kubectl puts the container before the message, `spec.containers{vllm}: Started …`.
+    """
+    header, first = titled(block.body, "Type", "Reason", "Age", "From", "Message")
+    if header is None:
+        return
+    rows: list[tuple[int, str]] = []
+    for number, line in block.body[first:]:
+        if _ROW.match(line):
+            rows.append((number, line))
+        elif rows:
+            rows[-1] = (rows[-1][0], f"{rows[-1][1]}\n{line}")
+    for number, row in rows:
+        cells = header.cells(row.rstrip())
+        message = cells["Message"]
+        prefix = _FIELD_PREFIX.match(message)
+        seen = replace(
+            about, reason=cells["Reason"], event_type=cells["Type"], component=cells["From"],
+            message=message[prefix.end() :] if prefix else message, field_path=prefix["path"] if prefix else "",
+            host=about.host if cells["From"] == "kubelet" else "",
+        )  # fmt: skip
+        place = Locator(source, number, number + row.rstrip().count("\n"))
+        yield occurrence_event(with_age(seen, cells["Age"]), place)

@@ -1,0 +1,242 @@
+"""Tables of `kubectl get`, `kubectl events`, `kubectl top` and `kubectl rollout history`.
+
+Times are ages before the capture. STATUS of a pod is computed by the API server: a container's reason overrides the
+pod's reason, which overrides the phase (kubernetes `pkg/printers/internalversion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import regex
+
+from .. import stamps
+from ..model import Event, Locator, Scope
+from .k8s_cluster import Occurrence, occurrence_event, with_age
+from .k8s_containers import Lines
+from .k8s_values import instant, quantity
+from .tables import Header, header_of
+
+Cells = Mapping[str, str]
+_PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+_RESTARTS = regex.compile(r"(?P<count>\d+)(?: \((?P<age>\S+) ago\))?")
+_READY = regex.compile(r"(?P<ready>\d+)/(?P<total>\d+)")
+_SOURCE_HOST = regex.compile(r"(?P<component>[^,]*)(?:, (?P<host>\S+))?")
+_NAME_PREFIX = regex.compile(r"(?P<kind>[a-z]+)(?:\.[a-z0-9.-]+)?/(?=\S)")
+_PROMPT = regex.compile(r"\S*[$#+>] ?kubectl ")
+_EMPTY = ("<none>", "<unknown>", "<unset>", "<nil>", "")
+
+_POD = ("NAME", "READY", "STATUS", "RESTARTS")
+_LAST_SEEN = ("LAST SEEN", "LASTSEEN", "LAST", "LASTTIMESTAMP", "TIMESTAMP", "TIME", "AGE")
+_FIRST_SEEN = ("FIRST SEEN", "FIRSTSEEN", "FIRST", "FIRSTTIMESTAMP")
+_OBJECT = ("OBJECT", "INVOLVEDOBJECT", "POD")
+_WORKLOAD_COLUMNS = {
+    # columns that tell the kind of a workload table
+    ("READY", "UP-TO-DATE", "AVAILABLE"): "Deployment",
+    ("DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE"): "DaemonSet",
+    ("DESIRED", "CURRENT", "READY"): "ReplicaSet",
+    ("COMPLETIONS", "DURATION"): "Job",
+    ("READY", "AGE"): "StatefulSet",
+}
+
+
+def reader_of(header: Header) -> Callable[[Cells, Locator], Event | None] | None:
+    """How to read the rows below a header; none for tables that carry no facts for this tool."""
+    names = header.names
+    if all(name in names for name in _POD):
+        return _pod
+    if "REASON" in names and "MESSAGE" in names:
+        return _event
+    if {"NAME", "STATUS", "ROLES", "VERSION"} <= set(names):
+        return _node
+    if "MEMORY(bytes)" in names:
+        return _top
+    if names[:2] == ("REVISION", "CHANGE-CAUSE"):
+        return _revision
+    if "NAME" in names:
+        after = names[names.index("NAME") + 1 :]
+        for columns, kind in _WORKLOAD_COLUMNS.items():
+            if after[: len(columns)] == columns:
+                return lambda cells, place: _workload(kind, cells, place)
+    return None
+
+
+def is_known(header: Header) -> bool:
+    """True for a table of kubectl, whether or not its rows are read."""
+    first = header.names[1] if header.names[0] == "NAMESPACE" else header.names[0]
+    return reader_of(header) is not None or (first == "NAME" and "AGE" in header.names)
+
+
+_PLAIN_POD = regex.compile(
+    r"(?:(?P<namespace>[a-z0-9-]+) +)?(?P<name>[a-z0-9][a-z0-9.-]+) +(?P<ready>\d+/\d+) +(?P<status>[A-Z][\w:/.-]+)"
+    r" +(?P<restarts>\d+(?: \(\S+ ago\))?) +(?P<age>\d\w*)(?: +(?P<ip>\S+) +(?P<node>\S+).*)?"
+)
+
+
+def plain_pod(line: str) -> Cells | None:
+    """A row of `kubectl get pods --no-headers`."""
+    found = _PLAIN_POD.fullmatch(line.rstrip())
+    return {name.upper(): value or "" for name, value in found.groupdict().items()} if found else None
+
+
+def table_events(lines: Lines, source: str) -> Iterator[Event]:
+    """Facts of one or more tables. A line that is no row goes on with the message of the row above it."""
+    read: Callable[[Cells, Locator], Event | None] | None = None
+    header: Header | None = None
+    rows: list[tuple[Cells, int, int, Callable[[Cells, Locator], Event | None]]] = []
+    open_row = False
+    for number, line in lines:
+        new = header_of(line)
+        if new is not None and is_known(new):
+            header, read, open_row = new, reader_of(new), False
+        elif not line.strip() or _PROMPT.match(line):
+            open_row = False
+        elif header is None:
+            plain = plain_pod(line)
+            if plain is not None:
+                rows.append((plain, number, number, _pod))
+        elif read is _event and not _is_event_row(header, line):
+            if open_row:
+                cells, first, _, reader = rows.pop()
+                rows.append(({**cells, "MESSAGE": f"{cells['MESSAGE']}\n{line}"}, first, number, reader))
+        elif read is not None:
+            rows.append((header.cells(line.rstrip().removesuffix(">")), number, number, read))
+            open_row = True
+    for cells, first, last, reader in rows:
+        event = reader(cells, Locator(source, first, last))
+        if event is not None:
+            yield event
+
+
+def _is_event_row(header: Header, line: str) -> bool:
+    cells = header.cells(line)
+    kind = _cell(cells, ("TYPE",))
+    return kind in ("Normal", "Warning") or "TYPE" not in header.names or _age(_cell(cells, _LAST_SEEN)) is not None
+
+
+def _cell(cells: Cells, names: tuple[str, ...]) -> str:
+    """The first of some columns that holds something."""
+    return next((cells[name] for name in names if cells.get(name, "") not in _EMPTY), "")
+
+
+def _age(text: str) -> float | None:
+    stamp = stamps.age(text.partition(" ")[0], "kubectl")
+    return stamp.seconds if stamp is not None else None
+
+
+def _made(kind: str, text: str, place: Locator, scope: Scope, fields: dict[str, Any]) -> Event:
+    known = {key: value for key, value in fields.items() if value not in (None, "")}
+    return Event(place, kind, "k8s", text, scope=scope, fields=known)
+
+
+def _name(cells: Cells) -> tuple[str, str]:
+    """(kind in lower case or empty, name) of `pod/x`, `deployment.apps/x`, `x`."""
+    name = cells.get("NAME", "")
+    found = _NAME_PREFIX.match(name)
+    return (found["kind"], name[found.end() :]) if found else ("", name)
+
+
+def _pod(cells: Cells, place: Locator) -> Event | None:
+    name, status = _name(cells)[1], cells["STATUS"]
+    restarts = _RESTARTS.match(cells["RESTARTS"])
+    if not name or not status or restarts is None:
+        return None
+    ready = _READY.match(cells["READY"])
+    node, ip = _cell(cells, ("NODE",)), _cell(cells, ("IP",))
+    scope = Scope(namespace=cells.get("NAMESPACE", ""), pod=name, host=node)
+    terminating = status == "Terminating"
+    return _made("pod_status", f"pod {name} {status}", place, scope, {
+        "phase": status if status in _PHASES else "",
+        "reason": status if status not in _PHASES and not terminating else "",
+        "terminating": True if terminating else None,
+        "node": node, "pod_ip": ip, "restart_count": int(restarts["count"]),
+        "last_restart_age_s": _age(restarts["age"] or ""), "created_age_s": _age(cells.get("AGE", "")),
+        "containers_ready": int(ready["ready"]) if ready else None,
+        "containers": int(ready["total"]) if ready else None,
+    })  # fmt: skip
+
+
+def _event(cells: Cells, place: Locator) -> Event | None:
+    reason, message = cells["REASON"], cells["MESSAGE"]
+    if not reason:
+        return None
+    kind, _, name = _cell(cells, _OBJECT).rpartition("/")
+    origin = _SOURCE_HOST.fullmatch(_cell(cells, ("SOURCE", "FROM", "COMPONENT")))
+    seen = Occurrence(
+        reason=reason, message=message, event_type=cells.get("TYPE", ""),
+        object_kind=_KINDS.get(kind.lower(), kind.capitalize()), object_name=name,
+        namespace=cells.get("NAMESPACE", ""), field_path=_cell(cells, ("SUBOBJECT",)),
+        component=origin["component"] if origin else "", host=(origin["host"] or "") if origin else "",
+        count=int(cells["COUNT"]) if cells.get("COUNT", "").isdigit() else None,
+    )  # fmt: skip
+    last, first = _cell(cells, _LAST_SEEN), _cell(cells, _FIRST_SEEN)
+    seen = with_age(seen, last)
+    first_seen = seen.first_seen or instant(first) or stamps.age(first, "kubectl")
+    seen = replace(seen, stamp=seen.stamp or instant(last), first_seen=first_seen)
+    return occurrence_event(seen, place)
+
+
+_KINDS = {
+    "replicaset": "ReplicaSet", "statefulset": "StatefulSet", "daemonset": "DaemonSet", "cronjob": "CronJob",
+    "horizontalpodautoscaler": "HorizontalPodAutoscaler", "persistentvolumeclaim": "PersistentVolumeClaim",
+}  # fmt: skip
+"""Kinds whose capitals a table drops."""
+
+
+def _node(cells: Cells, place: Locator) -> Event | None:
+    name, status = _name(cells)[1], cells["STATUS"]
+    if not name or not status:
+        return None
+    words = status.split(",")
+    ready = {"Ready": "True", "NotReady": "False"}.get(words[0], "Unknown")
+    return _made("node_status", f"node {name} {status}", place, Scope(host=name), {
+        "conditions": {"Ready": ready},
+        "unschedulable": True if "SchedulingDisabled" in words else None,
+        "kernel_version": _cell(cells, ("KERNEL-VERSION",)),
+        "runtime_version": _cell(cells, ("CONTAINER-RUNTIME",)),
+        "created_age_s": _age(cells.get("AGE", "")),
+    })  # fmt: skip
+
+
+def _workload(kind: str, cells: Cells, place: Locator) -> Event | None:
+    prefix, name = _name(cells)
+    kind = _KINDS.get(prefix, prefix.capitalize()) if prefix else kind
+    ready = _READY.match(cells.get("READY") or cells.get("COMPLETIONS") or "")
+    numbers = {column: int(cells[column]) for column in cells if cells[column].isdigit()}
+    desired = int(ready["total"]) if ready else numbers.get("DESIRED")
+    have = numbers.get("AVAILABLE", int(ready["ready"]) if ready else numbers.get("READY"))
+    if not name or (desired is None and have is None):
+        return None
+    text = f"{kind.lower()} {name} {'?' if have is None else have}/{'?' if desired is None else desired} available"
+    return _made("workload", text, place, Scope(namespace=cells.get("NAMESPACE", "")), {
+        "workload_kind": kind, "workload_name": name, "desired": desired, "available": have,
+        "updated": numbers.get("UP-TO-DATE"), "created_age_s": _age(cells.get("AGE", "")),
+    })  # fmt: skip
+
+
+def _top(cells: Cells, place: Locator) -> Event | None:
+    """A row of `kubectl top`: the working set of a pod, a container or a node at the capture. Never GPU memory."""
+    memory = quantity(cells["MEMORY(bytes)"])
+    cpu = quantity(cells.get("CPU(cores)", ""))
+    pod = cells.get("POD", "")
+    name = cells.get("NAME", "")
+    if memory is None or not (pod or name):
+        return None
+    mib = round(memory / 2**20)
+    fields = {"memory_mib": mib, "cpu_millicores": round(cpu * 1000) if cpu is not None else None}
+    if "MEMORY%" in cells or "MEMORY(%)" in cells:
+        return _made("log", f"node {name} uses {mib} MiB of memory", place, Scope(host=name), fields)
+    scope = Scope(namespace=cells.get("NAMESPACE", ""), pod=pod or name, container=name if pod else "")
+    text = f"pod {scope.pod}{' container ' + name if pod else ''} uses {mib} MiB of memory"
+    return _made("log", text, place, scope, fields)
+
+
+def _revision(cells: Cells, place: Locator) -> Event | None:
+    revision = cells["REVISION"]
+    if not revision.isdigit():
+        return None
+    cause = _cell(cells, ("CHANGE-CAUSE",))
+    return _made("log", f"revision {revision}: {cause or 'no change cause recorded'}", place, Scope(),
+                 {"revision": revision, "change_cause": cause})  # fmt: skip

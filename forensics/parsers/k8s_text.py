@@ -1,0 +1,72 @@
+"""What kubectl prints for people: described objects and tables, also several of them in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import regex
+
+from ..model import Event, Parsed
+from ..sources import Format, Head
+from .k8s_containers import Lines
+from .k8s_describe import object_events, starts_object
+from .k8s_objects import quoted
+from .k8s_tables import is_known, plain_pod, reader_of, table_events
+from .tables import header_of
+
+_NAMED_ROW = regex.compile(r"(?:[a-z]+(?:\.[a-z0-9.]+)?/[a-z0-9.-]+$|[a-z0-9][a-z0-9.-]*-[a-z0-9]{5}(?:\s|$))")
+"""`pod/x` of `-o name`; `x` of custom columns, when it looks like a generated pod name."""
+
+
+def read(text: str, source: str) -> Parsed:
+    """All facts of described objects and tables; other lines between them are passed over."""
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    events: list[Event] = []
+    for described, part in _parts(lines):
+        events += object_events(part, source) if described else table_events(part, source)
+    return quoted(events, lines)
+
+
+def _parts(lines: Sequence[str]) -> Iterator[tuple[bool, Lines]]:
+    """Cut at the beginnings of objects and, outside of objects' own tables, of tables."""
+    described = False
+    part: Lines = []
+    for index, line in enumerate(lines):
+        begins = starts_object(lines, index)
+        header = header_of(line) if not line.startswith(" ") else None
+        is_table = header is not None and reader_of(header) is not None
+        if (begins or (described and is_table)) and part:
+            yield described, part
+            part = []
+        if begins or is_table:
+            described = begins
+        part.append((index + 1, line))
+    if part:
+        yield described, part
+
+
+def sniff_describe(head: Head) -> int:
+    begins = [i for i in range(len(head.lines)) if starts_object(head.lines, i)]
+    if not begins:
+        return 0
+    return 96 if not any(line.strip() for line in head.lines[: begins[0]]) else 90
+
+
+def sniff_table(head: Head) -> int:
+    lines = [line for line in head.lines if line.strip()]
+    for line in lines[:10]:
+        header = header_of(line)
+        if header is not None and reader_of(header) is not None:
+            return 93
+    if lines and all(plain_pod(line) for line in lines):
+        return 85
+    header = header_of(lines[0]) if lines else None
+    if header is not None and is_known(header):
+        return 60
+    named = lines[1:] if header is not None and header.names[0] == "NAME" else lines
+    return 45 if named and all(_NAMED_ROW.match(line) for line in named) else 0
+
+
+DESCRIBE = Format("k8s.describe", "kubectl describe", sniff_describe, read)
+TABLE = Format("k8s.table", "kubectl table", sniff_table, read)
+

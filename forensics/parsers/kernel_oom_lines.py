@@ -1,0 +1,239 @@
+"""Shapes of the lines of a kernel OOM report, each known by itself.
+
+From `mm/oom_kill.c`, `mm/memcontrol.c`, `mm/page_alloc.c` of Linux 3.10 to 7.x. Vendor kernels mix versions, so no
+line is tied to one. A process name is 15 bytes that its owner chose: it may hold commas, brackets, newlines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import regex
+
+from .envelopes.kernel import unescape
+from .records import clean
+
+INVOKED = " invoked oom-killer: gfp_mask="
+MAX_TASKS = 20_000
+"""Rows of one task table that are read."""
+_NO_LIMIT_KIB = 1 << 50
+
+_INVOKED = regex.compile(
+    r"(?P<comm>.*?) invoked oom-killer: gfp_mask=0x[0-9a-f]+.*?order=(?P<order>-?\d+)", regex.DOTALL
+)
+_CPU = regex.compile(r"CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d+) Comm: ")
+_USAGE = regex.compile(r"memory: usage (?P<usage>\d+)kB, limit (?P<limit>\d+)kB, failcnt (?P<failcnt>\d+)")
+_LEGACY = regex.compile(r"Task in (?P<task>\S+) killed as a result of limit of (?P<limit>\S+)\s*")
+_STATS = regex.compile(r"Memory cgroup stats for (?P<path>/.*?): ?(?P<values>\w+:\d+KB .*)?\s*", regex.DOTALL)
+_STAT = regex.compile(r"(?<![\w])(?P<key>anon|file|shmem|kernel|rss|cache)(?: (?P<bytes>\d+)|:(?P<kib>\d+)KB)\b")
+_STAT_KEYS = {"rss": "anon", "cache": "file"}  # up to 5.2
+_RAM = regex.compile(r"(?P<pages>\d+) pages RAM\s*")
+_SWAP = regex.compile(r"(?P<which>Free|Total) swap += (?P<kib>\d+)kB\s*")
+_BUDDY = regex.compile(r"Node \d+ \w+: \d+\*(?P<kib>\d+)kB")
+_HEADER = regex.compile(r"\[ *pid *\] +(?P<columns>uid .*?) +name\s*")
+_ROW = regex.compile(r"\[ *(?P<pid>\d+)\] +(?P<rest>\d+ +\d+ .*)", regex.DOTALL)
+_SUMMARY = regex.compile(
+    r"oom-kill:constraint=(?P<constraint>CONSTRAINT_[A-Z_]+),.*?"
+    r"(?:oom_memcg=(?P<oom_memcg>[^,]*)|(?P<global>global_oom)),task_memcg=(?P<task_memcg>.*?),"
+    r"task=(?P<comm>.*),pid=(?P<pid>\d+),uid=(?P<uid>\d+)\s*",
+    regex.DOTALL,
+)
+_PREFIX = r"(?P<prefix>(?:Memory cgroup o|O)ut of memory(?: \([^)]*\))?): "
+_CHOSEN = regex.compile(rf"{_PREFIX}Kill process (?P<pid>\d+) \((?P<comm>.*)\) score \d+ or .*", regex.DOTALL)
+_KILLED = regex.compile(
+    rf"(?:{_PREFIX})?Killed process (?P<pid>\d+)(?:, UID (?P<uid>\d+),)? \((?P<comm>.*)\),? (?P<sizes>total-vm:.*)",
+    regex.DOTALL,
+)
+_KILLED_TORN = regex.compile(rf"(?:{_PREFIX})?Killed process (?P<pid>\d+) \((?P<comm>[^\n]{{0,16}})", regex.DOTALL)
+_SIZE = regex.compile(r"(total-vm|anon-rss|file-rss|shmem-rss):(\d+)kB")
+_UID = regex.compile(r"UID:(\d+) ")
+_ADJ = regex.compile(r"oom_score_adj:(-?\d+)\s*$")
+_GROUP = regex.compile(r"Tasks in (?P<path>/.*?) are going to be killed due to memory\.oom\.group set")
+_BODY = regex.compile(
+    r"""\s*(?:
+      (?:Hardware\ name|Workqueue|Call\ [Tt]race|Mem-Info|R[A-Z0-9]{2}|Code|FS|CS|CR2|EFLAGS|Stack|Tasks\ state.*):.*
+    | </?(?:TASK|IRQ|NMI|EOI|SOFTIRQ)> | (?:\?\ )?[\w.]+\+0x[0-9a-f]+/0x.* | \[<[0-9a-f]+>\].*
+    | (?:active_|inactive_|isolated_|unevictable|slab_|mapped|sec_pagetables|kernel_misc|free)\w*:\d.*
+    | Node\ \d+\ .* | lowmem_reserve\[\].* | \d+\ total\ pagecache\ pages | \d+\ pages\ .* | Swap\ cache\ stats:.*
+    | (?:swap|memory\+swap|kmem):\ usage\ .* | Memory\ cgroup\ min\ protection\ .*
+    | [a-z_0-9]+\ \d+ | COMPACTION\ is\ disabled.* | .{0,16}\ cpuset=\S+\ mems_allowed=\S+
+    )\s*""",
+    regex.DOTALL | regex.VERBOSE,
+)
+_SIZE_FIELDS = {
+    "total-vm": "victim_total_vm_kib", "anon-rss": "victim_anon_rss_kib", "file-rss": "victim_file_rss_kib",
+    "shmem-rss": "victim_shmem_rss_kib",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A row of the task table."""
+
+    pid: int
+    comm: str
+    uid: int
+    rss_pages: int
+    oom_score_adj: int | None
+
+
+@dataclass(slots=True)
+class Table:
+    """The task table: its columns changed four times, so they are read from the header."""
+
+    columns: list[str]
+    tasks: list[Task] = field(default_factory=list)
+
+    def add(self, pid: int, rest: str) -> None:
+        """One row; a name may hold blanks or be empty."""
+        values = rest.split(None, len(self.columns))
+        if len(values) < len(self.columns) or len(self.tasks) >= MAX_TASKS:
+            return
+        row = dict(zip(self.columns, values, strict=False))
+        comm = values[len(self.columns)] if len(values) > len(self.columns) else ""
+        try:
+            adj = int(row["oom_score_adj"]) if "oom_score_adj" in row else None
+            self.tasks.append(Task(pid, name(comm.rstrip()), int(row["uid"]), int(row["rss"]), adj))
+        except (KeyError, ValueError):
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A `Killed process` line."""
+
+    pid: int
+    comm: str
+    prefix: str
+    """`Out of memory`, `Memory cgroup out of memory`, or empty (before 5.1 it stood in a line of its own)."""
+    fields: dict[str, Any]
+    whole: bool
+    """False when the line is cut before its sizes."""
+
+
+def name(printed: str) -> str:
+    """A process name without the escapes of dmesg and without terminal codes."""
+    return clean(unescape(printed))
+
+
+def wanted_end(text: str) -> str:
+    """What a torn line still needs: a newline in a name splits `Killed process` and the summary in two."""
+    if "Killed process " in text and "total-vm:" not in text and _KILLED_TORN.match(text):
+        return "total-vm:"
+    if text.startswith("oom-kill:constraint=") and ",uid=" not in text:
+        return ",uid="
+    return ""
+
+
+def invoked(text: str) -> dict[str, Any] | None:
+    """Who asked for memory; order -1 is a SysRq key."""
+    found = _INVOKED.match(text) if INVOKED in text else None
+    return {"invoker_comm": name(found["comm"]), "order": int(found["order"])} if found else None
+
+
+def invoker_pid(text: str) -> int | None:
+    """Thread id of the invoker, from the line after `invoked`."""
+    found = _CPU.match(text) if text.startswith("CPU: ") else None
+    return int(found["pid"]) if found else None
+
+
+def usage(text: str) -> dict[str, Any] | None:
+    """Use and limit of the cgroup whose limit was hit, not of the victim; no limit is left out."""
+    found = _USAGE.match(text) if text.startswith("memory: usage ") else None
+    if not found:
+        return None
+    fields = {"memcg_usage_kib": int(found["usage"]), "memcg_failcnt": int(found["failcnt"])}
+    limit = int(found["limit"])
+    return {**fields, "memcg_limit_kib": limit} if limit < _NO_LIMIT_KIB else fields
+
+
+def legacy(text: str) -> dict[str, Any] | None:
+    """`Task in A killed as a result of limit of B`, up to 4.20: A holds the victim, B owns the limit."""
+    found = _LEGACY.match(text) if text.startswith("Task in ") else None
+    return {"task_memcg": found["task"], "oom_memcg": found["limit"], "global_oom": False} if found else None
+
+
+def stats_path(text: str) -> tuple[str, str] | None:
+    """(cgroup path, values that follow on the same line) of `Memory cgroup stats for`."""
+    found = _STATS.fullmatch(text) if text.startswith("Memory cgroup stats for ") else None
+    return (found["path"], found["values"] or "") if found else None
+
+
+def stats_kib(text: str) -> dict[str, int]:
+    """The few counters that say what filled a cgroup; bytes from 5.3 on, KB before."""
+    found = {}
+    for stat in _STAT.finditer(text):
+        key = f"memcg_{_STAT_KEYS.get(stat['key'], stat['key'])}_kib"
+        found[key] = int(stat["kib"]) if stat["kib"] else int(stat["bytes"]) // 1024
+    return found
+
+
+def node(text: str) -> dict[str, int] | None:
+    """Figures of the node: `ram_pages`, `page_kib`, `swap_free_kib`, `swap_total_kib`."""
+    if found := _RAM.fullmatch(text):
+        return {"ram_pages": int(found["pages"])}
+    if found := _SWAP.fullmatch(text):
+        return {f"swap_{found['which'].lower()}_kib": int(found["kib"])}
+    if found := _BUDDY.match(text):
+        return {"page_kib": int(found["kib"])}
+    return None
+
+
+def table(text: str) -> Table | None:
+    """A header of the task table."""
+    found = _HEADER.fullmatch(text) if text.startswith("[") else None
+    return Table(found["columns"].split()) if found else None
+
+
+def row(text: str) -> tuple[int, str] | None:
+    """(pid, the other columns) of a row of the task table."""
+    found = _ROW.match(text) if text.startswith("[") else None
+    return (int(found["pid"]), found["rest"]) if found else None
+
+
+def summary(text: str) -> dict[str, Any] | None:
+    """`oom-kill:constraint=…` of 5.0 and later, with the chosen victim."""
+    found = _SUMMARY.fullmatch(text) if text.startswith("oom-kill:constraint=") else None
+    if not found:
+        return None
+    fields = {
+        "constraint": found["constraint"], "global_oom": found["global"] is not None, "task_memcg": found["task_memcg"],
+        "victim_pid": int(found["pid"]), "victim_comm": name(found["comm"]), "victim_uid": int(found["uid"]),
+    }  # fmt: skip
+    return {**fields, "oom_memcg": found["oom_memcg"]} if found["oom_memcg"] else fields
+
+
+def chosen(text: str) -> Victim | None:
+    """`Kill process N (c) score S or sacrifice child`, up to 5.0: a child may die in its place."""
+    found = _CHOSEN.fullmatch(text) if "Kill process " in text else None
+    return Victim(int(found["pid"]), name(found["comm"]), found["prefix"], {}, False) if found else None
+
+
+def killed(text: str) -> Victim | None:
+    """The line that names the victim; a line that is cut still tells its pid."""
+    if "Killed process " not in text:
+        return None
+    found = _KILLED.fullmatch(text)
+    if not found:
+        found = _KILLED_TORN.match(text)
+        return Victim(int(found["pid"]), name(found["comm"]), found["prefix"] or "", {}, False) if found else None
+    sizes = found["sizes"]
+    fields: dict[str, Any] = {_SIZE_FIELDS[key]: int(kib) for key, kib in _SIZE.findall(sizes)}
+    uid, adj = _UID.search(sizes), _ADJ.search(sizes)
+    if uid or found["uid"]:
+        fields["victim_uid"] = int(uid[1] if uid else found["uid"])
+    if adj:
+        fields["victim_oom_score_adj"] = int(adj[1])
+    return Victim(int(found["pid"]), name(found["comm"]), found["prefix"] or "", fields, True)
+
+
+def group_path(text: str) -> str:
+    """The cgroup whose tasks all die (`memory.oom.group`)."""
+    found = _GROUP.match(text) if text.startswith("Tasks in ") else None
+    return str(found["path"]) if found else ""
+
+
+def is_body(text: str) -> bool:
+    """A line of a report that carries no fact we need: stack, registers, zones, counters."""
+    return _BODY.fullmatch(text) is not None

@@ -1,0 +1,93 @@
+"""What kubectl itself writes between the lines of logs: errors, notices, and the sections of a cluster dump.
+
+People redirect standard error into the same file, so such a line may be all that a log file holds: then the log does
+not exist, which is a fact of its own. `kubectl cluster-info dump` puts the logs of all containers of a pod into one
+file, between START and END lines; those lines say whose the lines between them are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import regex
+
+from ..model import Event, Locator, Parsed, Scope
+from ..sources import Format, Head
+from .records import Record
+
+SECTION_START = "==== START logs for container "
+SECTION_END = "==== END logs for container "
+ANCHORS = (
+    SECTION_START, SECTION_END, "Request log error: ", "Error from server (", "Defaulted container ",
+    "unable to retrieve container logs for ", "failed to try resolving symlinks in path ",
+)  # fmt: skip
+"""Literals of the lines that must be seen in a log."""
+
+_SECTION = regex.compile(
+    r"==== (?:START|END) logs for container (?P<container>\S+) of pod (?P<namespace>[^\s/]+)/(?P<pod>\S+) ===="
+)
+_NOTE = regex.compile(
+    r"Error from server(?: \(\w+\))?: |Request log error: |Defaulted container \"|"
+    r"unable to retrieve container logs for \w+://|failed to try resolving symlinks in path "
+)
+_ALONE = regex.compile(
+    rf"(?:{_NOTE.pattern})|No resources found(?: in \S+ namespace)?\.?$|error: |Unable to connect to the server: |"
+    r"The connection to the server \S+ was refused|Warning: "
+)
+"""Also wordings that are too common to be told apart in the middle of a log."""
+_NAMED = regex.compile(
+    r'container "(?P<container>[^"]+)" in pod "(?P<pod>[^"]+)"|\(get pods (?P<pod2>[a-z0-9.-]+)\)|'
+    r'pods? "(?P<pod3>[^"]+)" not found|in (?P<namespace>\S+) namespace\.?$'
+)
+
+
+def _scope_of(text: str) -> Scope:
+    found = _NAMED.search(text)
+    if found is None:
+        return Scope()
+    return Scope(
+        namespace=found["namespace"] or "", pod=found["pod"] or found["pod2"] or found["pod3"] or "",
+        container=found["container"] or "",
+    )  # fmt: skip
+
+
+def settle(records: Iterable[Record]) -> list[Record]:
+    """Give the lines of a dump's section their owner, drop the section lines, and mark what kubectl says itself."""
+    settled: list[Record] = []
+    section = Scope()
+    for record in records:
+        if record.text.startswith("==== ") and (found := _SECTION.match(record.text)):
+            opens = record.text.startswith(SECTION_START)
+            section = Scope(**found.groupdict()) if opens else Scope()
+            continue
+        if _NOTE.match(record.text) and record.channel in ("", "container"):
+            own = _scope_of(record.text)
+            record = replace(record, channel="k8s", scope=record.scope.merged(own))
+        settled.append(replace(record, scope=record.scope.merged(section)))
+    return settled
+
+
+def read(text: str, source: str) -> Parsed:
+    """A file that holds nothing but what kubectl says about itself."""
+    lines = text.split("\n")
+    records = settle(Record(number, line.strip(), line) for number, line in enumerate(lines, 1) if line.strip())
+    return Parsed(tuple(
+        Event(Locator(source, record.line, record.line), "log", "k8s", record.text,
+              scope=_scope_of(record.text).merged(record.scope), raw=record.raw)
+        for record in records
+    ))  # fmt: skip
+
+
+def _sniff_alone(head: Head) -> int:
+    lines = [line for line in head.lines if line.strip()]
+    alone = all(_ALONE.match(line) or _SECTION.match(line) for line in lines)
+    return 92 if head.whole and 0 < len(lines) <= 200 and alone else 0
+
+
+def _sniff_sections(head: Head) -> int:
+    return 88 if head.text.lstrip().startswith(SECTION_START) else 0
+
+
+MESSAGE = Format("k8s.message", "kubectl message in place of data", _sniff_alone, read)
+SECTIONS = Format("k8s.dump_logs", "container logs of a kubectl cluster dump", _sniff_sections)

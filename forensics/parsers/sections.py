@@ -1,0 +1,113 @@
+"""Cut a saved terminal session or a concatenation of files into its parts.
+
+Parts begin at a heading (`==> path <==` of head and tail, a shell prompt with its command, `=== title ===`), at a line
+that is nothing but a time, or at a line with which the output of a known command begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import regex
+
+from ..model import Scope
+from .dates import is_time
+
+_HEADINGS = tuple(
+    regex.compile(pattern)
+    for pattern in (
+        r"==> (?P<title>.+?) <==\s*",
+        r"(?:\[?[\w.-]+@[\w.-]+[ :][^$#]*\]?[$#] |[\w.-]*\$ |/[\w/.-]* [$#] |\[?root@[^#]*# |\+ )(?P<title>\S.*)",
+        r"[=*#-]{2,} *(?P<title>[^=*#\s-][^=*]*?) *[=*#-]*\s*",
+    )
+)
+_STARTS = tuple(
+    regex.compile(pattern)
+    for pattern in (
+        r"\s+total\s+used\s+free\s+.*",  # free
+        r"Filesystem\s+.*Mounted on\s*",  # df
+        r"\s*(?:[%A-Z+-]+\s+)*PID\s+(?:\S+\s+)*(?:COMMAND|CMD)\s*",  # ps, top
+        r"procs -+memory-+.*|--procs-- .*",  # vmstat
+        r"MemTotal: .*",  # /proc/meminfo
+        r"top - \d\d:\d\d:\d\d up .*",  # top
+        r"\s*\d\d:\d\d:\d\d up .*load average.*",  # uptime
+        r"\s+Local time: .*",  # timedatectl
+        r"Reference ID    : .*",  # chronyc tracking
+    )
+)
+_KUBECTL = regex.compile(r"(?:kubectl|oc) (?:exec|debug)\b(?P<rest>.*)")
+_OPTION = regex.compile(r"(?:-n|--namespace|-c|--container|--target)[ =]\S+")
+_OPTION_PAIR = regex.compile(r"(--?\w+)[ =](\S+)")
+NOBODY = Scope()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part."""
+
+    title: str
+    """Heading or command; for the first part of a file without one, the file's name."""
+    line: int
+    """Number of the first line of the body."""
+    lines: tuple[str, ...]
+    """The body, without CR."""
+    scope: Scope = NOBODY
+    """Whose output it is, as far as the command says; a shell opened by `kubectl exec` stays until `exit`."""
+
+    @property
+    def filled(self) -> tuple[str, ...]:
+        """Lines that are not blank."""
+        return tuple(line for line in self.lines if line.strip())
+
+
+def _owner(command: str) -> Scope:
+    """Whose output a command shows: `kubectl exec -n ns pod -c container -- …`."""
+    found = _KUBECTL.search(command)
+    if not found:
+        return Scope()
+    options = found["rest"].partition(" -- ")[0]
+    words = _OPTION.sub("", options).split()
+    pod = next((word for word in words if not word.startswith("-")), "").removeprefix("pod/")
+    given = {name.lstrip("-")[0]: value for name, value in _OPTION_PAIR.findall(options)}
+    return Scope(namespace=given.get("n", ""), pod=pod, container=given.get("c", "") or given.get("t", ""))
+
+
+def cut(lines: Sequence[str], name: str) -> list[Section]:
+    """The parts of a text, in order; parts without content are left out."""
+    parts: list[Section] = []
+    title, start = name, 0
+    scope = shell = NOBODY
+
+    def close(end: int) -> None:
+        if any(line.strip() for line in lines[start:end]):
+            parts.append(Section(title, start + 1, tuple(line.rstrip("\r") for line in lines[start:end]), scope))
+
+    for i, line in enumerate(lines):
+        begins = is_time(line) or any(pattern.fullmatch(line.rstrip()) for pattern in _STARTS)
+        heading = "" if begins else _heading(line)
+        if heading:
+            close(i)
+            title, start = heading, i + 1
+            owner = _owner(heading)
+            shell = NOBODY if heading == "exit" else owner if owner != NOBODY and " -- " not in heading else shell
+            scope = owner if owner != NOBODY else shell
+        elif begins:
+            if any(other.strip() for other in lines[start:i]):
+                close(i)
+                start = i
+        elif i > start and is_time(lines[i - 1]):
+            close(i)
+            start = i
+    close(len(lines))
+    return parts
+
+
+def _heading(line: str) -> str:
+    if line[:1].isspace() or len(line) > 300:
+        return ""
+    for pattern in _HEADINGS:
+        found = pattern.fullmatch(line.rstrip())
+        if found:
+            return found["title"].strip()
+    return ""

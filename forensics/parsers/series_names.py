@@ -1,0 +1,108 @@
+"""What a metric or column name means: our series and the factor into its unit.
+
+Names come from vLLM, DCGM exporter, cAdvisor, node exporter, Python's process collector, cgroup files and hand-made loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import regex
+
+from ..model import Scope
+from .nvidia_rows import bus_id
+
+_MIB = 1 / 2**20
+_EXACT: dict[str, tuple[str, float]] = {
+    "vllm:kv_cache_usage_perc": ("kv_cache_usage_pct", 100.0),
+    "vllm:gpu_cache_usage_perc": ("kv_cache_usage_pct", 100.0),
+    "vllm:num_requests_running": ("requests_running", 1.0),
+    "vllm:num_requests_waiting": ("requests_waiting", 1.0),
+    "vllm:num_requests_swapped": ("requests_swapped", 1.0),
+    "vllm:num_preemptions_total": ("preemptions_total", 1.0),
+    "vllm:num_preemptions": ("preemptions_total", 1.0),
+    "vllm:avg_prompt_throughput_toks_per_s": ("prompt_tokens_per_s", 1.0),
+    "vllm:avg_generation_throughput_toks_per_s": ("generation_tokens_per_s", 1.0),
+    "vllm:gpu_prefix_cache_hit_rate": ("prefix_cache_hit_pct", 100.0),
+    "sglang:token_usage": ("kv_cache_usage_pct", 100.0),
+    "sglang:num_running_reqs": ("requests_running", 1.0),
+    "sglang:num_queue_reqs": ("requests_waiting", 1.0),
+    "sglang:gen_throughput": ("generation_tokens_per_s", 1.0),
+    "tgi_queue_size": ("requests_waiting", 1.0),
+    "tgi_batch_current_size": ("requests_running", 1.0),
+    "dcgm_fi_dev_fb_used": ("gpu_memory_used_mib", 1.0),
+    "dcgm_fi_dev_fb_total": ("gpu_memory_total_mib", 1.0),
+    "dcgm_fi_dev_fb_reserved": ("gpu_memory_reserved_mib", 1.0),
+    "dcgm_fi_dev_gpu_util": ("gpu_utilization_pct", 1.0),
+    "dcgm_fi_dev_gpu_temp": ("gpu_temperature_c", 1.0),
+    "dcgm_fi_dev_power_usage": ("gpu_power_w", 1.0),
+    "process_resident_memory_bytes": ("process_rss_mib", _MIB),
+    "container_memory_working_set_bytes": ("container_memory_mib", _MIB),
+    "node_memory_memavailable_bytes": ("host_memory_available_kib", 1 / 1024),
+    "nvidia_smi_memory_used_bytes": ("gpu_memory_used_mib", _MIB),
+    "nvidia_gpu_memory_used_bytes": ("gpu_memory_used_mib", _MIB),
+    "nvidia_smi_memory_total_bytes": ("gpu_memory_total_mib", _MIB),
+    "nvidia_smi_utilization_gpu_ratio": ("gpu_utilization_pct", 100.0),
+}
+_QUANTITIES = (
+    # the words of a column name → series and its unit in bytes
+    (regex.compile(r"(?:gpu|cuda|fb|vram)_?(?:mem(?:ory)?_?)?used|(?:gpu|cuda|vram)_mem(?:ory)?"), "gpu_memory_used_mib", 2**20),
+    (regex.compile(r"(?:gpu|cuda|vram)_?(?:mem(?:ory)?_?)?total"), "gpu_memory_total_mib", 2**20),
+    (regex.compile(r"memory_current|memory_usage_in|(?:memory_)?working_?set|container_mem(?:ory)?(?:_used|_usage)?|(?:pod|cgroup)_mem(?:ory)?(?:_used|_usage)?"),
+     "container_memory_mib", 2**20),
+    (regex.compile(r"(?:(?:host|node|system|sys)_)?mem(?:ory)?_?(?:avail(?:able)?)"), "host_memory_available_kib", 2**10),
+    (regex.compile(r"(?:host|node|system|sys)_mem(?:ory)?_?used|mem(?:ory)?_?used"), "host_memory_used_kib", 2**10),
+    (regex.compile(r"(?:process_)?(?:rss|resident(?:_memory)?)(?:_anon)?"), "process_rss_mib", 2**20),
+    (regex.compile(r"swap_?used"), "swap_used_kib", 2**10),
+)  # fmt: skip
+_UNIT = regex.compile(r"[_ ]?(?P<unit>bytes?|b|kib|kb|mib|mb|gib|gb)$")
+_UNIT_BYTES = {"b": 1, "byte": 1, "bytes": 1, "kib": 2**10, "kb": 2**10, "mib": 2**20, "mb": 2**20, "gib": 2**30, "gb": 2**30}
+_PERCENT = regex.compile(r"(?:kv|gpu)_?cache_?usage(?:_(?P<unit>pct|perc|percent|ratio|fraction))?")
+
+
+def meaning(name: str) -> tuple[str, float] | None:
+    """`container_memory_working_set_bytes` → (`container_memory_mib`, 2**-20); none for a name that is not understood.
+
+    A memory column must carry its unit (`rss_gib`, `memory.used [MiB]`, `DCGM_FI_DEV_FB_USED_MiB`): a bare number could
+    mean anything. Decimal names (MB, GB) are read as powers of 1024, as the tools of this field mean them.
+    """
+    plain = name.strip().strip('"').lower()
+    plain = plain.partition("{")[0]
+    exact = _EXACT.get(plain) or _EXACT.get(plain.replace("_", ":", 1))
+    if exact is not None:
+        return exact
+    words = regex.sub(r"[^a-z0-9]+", "_", plain.replace("%", "pct")).strip("_")
+    unit = _UNIT.search(words)
+    stem = words[: unit.start()] if unit else words
+    if stem in _EXACT:
+        return _EXACT[stem]
+    percent = _PERCENT.fullmatch(words)
+    if percent and percent["unit"]:
+        return "kv_cache_usage_pct", 100.0 if percent["unit"] in ("ratio", "fraction", "perc") else 1.0
+    if unit is None:
+        return None
+    for pattern, series, target in _QUANTITIES:
+        if pattern.fullmatch(stem):
+            return series, _UNIT_BYTES[unit["unit"]] / target
+    return None
+
+
+def scope_of(labels: Mapping[str, str]) -> Scope:
+    """Whose a metric is, from the labels of exporters (`pod`, `exported_pod`, `container`, `UUID`, `gpu`, `engine` …)."""
+    found = {key.lower(): value for key, value in labels.items() if value}
+
+    def first(*names: str) -> str:
+        return next((found[name] for name in names if name in found), "")
+
+    pid = first("pid")
+    engine = first("engine", "engine_index")
+    container = first("exported_container", "container", "container_name")
+    return Scope(
+        host=first("node", "hostname", "nodename"),
+        namespace=first("exported_namespace", "namespace"),
+        pod=first("exported_pod", "pod", "pod_name"),
+        container="" if container == "POD" else container,
+        gpu=first("uuid", "gpu_uuid") or bus_id(first("gpu", "gpu_index", "index", "minor_number", "pci_bus_id")),
+        pid=int(pid) if pid.isdigit() else None,
+        process=f"Engine {int(engine):03d}" if engine.isdigit() else first("process", "process_name", "command", "comm"),
+    )

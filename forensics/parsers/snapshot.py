@@ -1,0 +1,128 @@
+"""Snapshots of a host: single command outputs, /proc and cgroup files, and sessions in which they follow each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+import regex
+
+from ..model import Event, Locator, Parsed, RawStamp, Samples, Scope, StampForm
+from ..sources import Format, Head
+from . import cgroup, host_clock, host_memory, host_tables, nvidia_text
+from .points import Points
+from .sections import Section, cut
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One kind of output."""
+
+    kind: str
+    matches: Callable[[Section], bool]
+
+
+_OTHER = regex.compile(
+    r"(?:\d+\.\d\d ){3}\d+/\d+ \d+"  # /proc/loadavg
+    r"|\d+:[\w=,]*:/.*"  # /proc/PID/cgroup
+    r"|[0-9a-f]+-[0-9a-f]+ .*\[rollup\]|[A-Z][\w]+: +\d+ kB"  # /proc/PID/smaps_rollup
+)
+"""Outputs that are known and say nothing about an incident."""
+_READERS = (
+    Reader("cgroup", cgroup.matches),
+    Reader("memory", host_memory.matches),
+    Reader("clock", lambda section: host_clock.kind_of(section) != ""),
+    Reader("ps", host_tables.matches_ps),
+    Reader("df", host_tables.matches_df),
+    Reader("other", lambda section: all(_OTHER.fullmatch(line) for line in section.filled)),
+    Reader("nvidia", lambda section: any(line.startswith("| NVIDIA-SMI ") for line in section.filled[:4])),
+)
+
+
+def _kind(section: Section) -> str:
+    return next((reader.kind for reader in _READERS if reader.matches(section)), "")
+
+
+def _name(path: str) -> str:
+    """File name with its folder: `memory/memory.max`, `proc/pressure/memory`."""
+    return "/".join(PurePosixPath(path.removesuffix("!")).parts[-3:])
+
+
+def _sections(head: Head) -> list[tuple[str, Section]]:
+    return [(_kind(section), section) for section in cut(head.lines, _name(head.path))]
+
+
+def _score(head: Head, cgroup_only: bool) -> int:
+    if len(head.text) > 4 and head.text.lstrip()[:1] in "{<[":
+        return 0
+    parts = _sections(head)
+    total = sum(len(section.filled) for _, section in parts)
+    known = sum(len(section.filled) for kind, section in parts if kind)
+    kinds = {kind for kind, _ in parts if kind}
+    if not kinds or known < 0.6 * total or kinds == {"nvidia"}:
+        return 0
+    return 93 if cgroup_only == (kinds == {"cgroup"}) else 0
+
+
+def _read(text: str, source: str) -> Parsed:
+    """Every part by its own reader; a time printed before a part is the time of that part."""
+    events: list[Event] = []
+    points = Points(source)
+    samples: list[Samples] = []
+    stamp: RawStamp | None = None
+    for section in cut(text.split("\n"), _name(source)):
+        kind = _kind(section)
+        if kind == "clock":
+            found = host_clock.read(section, source)
+            stamp = next((s for e in found for s in e.stamps if e.kind == "capture" and s.form != StampForm.CLOCK), stamp)
+            events += [*found, *host_memory.read_top(section, source, stamp)]
+        elif kind == "cgroup":
+            for event in cgroup.read(section, source):
+                events.append(event if stamp is None else replace(event, stamps=(stamp,)))
+                _sample(event, stamp, points)
+        elif kind == "memory":
+            events += host_memory.read(section, source, stamp, points)
+        elif kind == "ps":
+            events += host_tables.read_ps(section, source, stamp)
+        elif kind == "df":
+            events += host_tables.read_df(section, source, stamp)
+        elif kind == "nvidia":
+            parsed = nvidia_text.read_lines(section.lines, source, section.line)
+            events += parsed.events
+            samples += parsed.samples
+    events.sort(key=lambda event: event.locator.line)
+    return Parsed(tuple(events), (*points.samples(), *samples))
+
+
+def _sample(event: Event, stamp: RawStamp | None, points: Points) -> None:
+    current = event.fields.get("memory_current_bytes")
+    if stamp is not None and isinstance(current, int):
+        points.add("container_memory_mib", event.scope, stamp, event.locator.line, current / 2**20)
+
+
+def _sniff_time_json(head: Head) -> int:
+    return 95 if head.whole and len(head.text) < 2000 and '"timezone"' in head.text and "ntp" in head.text.lower() else 0
+
+
+def _read_time_json(text: str, source: str) -> Parsed:
+    """`system/time.json` of the troubleshoot collector: the node's zone."""
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError):
+        return Parsed()
+    if not isinstance(facts, dict) or not isinstance(facts.get("timezone"), str):
+        return Parsed()
+    fields = {"timezone": facts["timezone"]}
+    if isinstance(facts.get("ntp_synchronized"), bool):
+        fields["synchronized"] = facts["ntp_synchronized"]
+    event = Event(Locator(source, 1, 1), "capture", "host", f"time zone {facts['timezone']}", (), Scope(), fields, raw=text)
+    return Parsed((event,))
+
+
+FORMATS = (
+    Format("cgroup", "cgroup files", lambda head: _score(head, cgroup_only=True), _read, max_bytes=16 << 20),
+    Format("host.state", "host state", lambda head: _score(head, cgroup_only=False), _read, max_bytes=16 << 20),
+    Format("host.time", "node time settings", _sniff_time_json, _read_time_json, max_bytes=1 << 20),
+)

@@ -1,0 +1,173 @@
+"""Time series that somebody exported: Prometheus range queries as JSON or CSV, Grafana CSV, hand-made loops.
+
+A table is known by its time column. Columns whose names are understood become samples; the others are left alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import regex
+
+from .. import stamps
+from ..model import Diagnostic, Parsed, RawStamp, Scope, Severity, StampForm
+from ..sources import Format, Head
+from .dates import date_command
+from .points import Points
+from .series_names import meaning, scope_of
+from .sizes import size_bytes
+
+LAYER = "metrics"
+_TIME_NAMES = regex.compile(r'"?(?:timestamp|time|date|datetime|ts|minute|when|epoch|unix_?time)(?:_?\w{0,12})?"?', regex.IGNORECASE)
+_LABELS = frozenset(
+    ("pod", "container", "namespace", "instance", "node", "gpu", "uuid", "gpu_uuid", "engine", "pid", "process", "job",
+     "hostname", "host", "index", "name", "model_name", "command", "comm", "pod_name", "container_name")
+)  # fmt: skip
+_GRAFANA = regex.compile(r'(?P<metric>[A-Za-z_:][\w:]*)?\{(?P<labels>[^}]*)\}')
+_LABEL = regex.compile(r'(\w+)="+([^"]*)"+')
+
+
+def _time(text: str, utc: bool) -> RawStamp | None:
+    """Unix seconds or milliseconds, ISO 8601, `date` output, or a time of day."""
+    text = text.strip().strip('"')
+    if regex.fullmatch(r"1\d{9}(?:\.\d+)?", text):
+        return stamps.instant(float(text), LAYER, 1.0 if "." not in text else 1e-3)
+    if regex.fullmatch(r"1\d{12}", text):
+        return stamps.instant(int(text) / 1000, LAYER, 1e-3)
+    stamp = date_command(text.replace("/", "-") if text[4:5] == "/" else text, LAYER)
+    if stamp is not None and utc and stamp.form is StampForm.LOCAL:
+        return replace(stamp, form=StampForm.INSTANT)
+    clock = regex.fullmatch(r"(\d\d):(\d\d):(\d\d)", text) if stamp is None else None
+    if clock:
+        return RawStamp(StampForm.CLOCK, LAYER, int(clock[1]) * 3600.0 + int(clock[2]) * 60 + int(clock[3]))
+    return stamp
+
+
+def _header(lines: Sequence[str]) -> tuple[int, list[str], str] | None:
+    """(index of the header line, column names, separator) of a table with a time column first or last."""
+    for i, line in enumerate(lines[:6]):
+        for separator in (",", ";", "\t"):
+            cells = _split(line, separator)
+            if len(cells) >= 2 and (_TIME_NAMES.fullmatch(cells[0]) or _TIME_NAMES.fullmatch(cells[-1])):
+                if not any(cell[:1].isdigit() for cell in cells):
+                    return i, cells, separator
+    return None
+
+
+def _split(line: str, separator: str) -> list[str]:
+    try:
+        row = next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in row]
+
+
+def _sniff_csv(head: Head) -> int:
+    lines = [line for line in head.lines[:40] if line.strip()]
+    found = _header(lines)
+    if found is None:
+        return 0
+    at, names, separator = found
+    rows = [_split(line, separator) for line in lines[at + 1 :]]
+    place = 0 if _TIME_NAMES.fullmatch(names[0]) else -1
+    good = sum(len(row) == len(names) and _time(row[place], False) is not None for row in rows)
+    return 91 if rows and good >= 0.7 * len(rows) else 0
+
+
+def _read_csv(text: str, source: str) -> Parsed:
+    """Samples of the columns that are understood; the scope comes from label columns or from the header."""
+    lines = text.split("\n")
+    found = _header(lines)
+    if found is None:
+        return Parsed()
+    at, names, separator = found
+    place = 0 if _TIME_NAMES.fullmatch(names[0]) else len(names) - 1
+    utc = "utc" in names[place].lower()
+    labels = [i for i, name in enumerate(names) if name.lower() in _LABELS]
+    hint = PurePosixPath(source).stem
+    values = [(i, *known, scope) for i, name in enumerate(names) if i != place and i not in labels
+              for known, scope in [_column(name, hint)] if known is not None]  # fmt: skip
+    if not values:
+        message = f"time series without a column that is understood ({', '.join(names)}); not used"
+        return Parsed(diagnostics=(Diagnostic(source, at + 1, Severity.INFO, message),))
+    points = Points(source)
+    scopes: dict[tuple[str, ...], Scope] = {}
+    for number, line in enumerate(lines[at + 1 :], at + 2):
+        row = line.rstrip("\r").split(separator) if '"' not in line else _split(line, separator)
+        if len(row) != len(names):
+            continue
+        stamp = _time(row[place], utc)
+        if stamp is None:
+            continue
+        key = tuple(row[i].strip() for i in labels)
+        if key not in scopes:
+            scopes[key] = scope_of({names[i]: cell for i, cell in zip(labels, key, strict=True)})
+        for i, series, factor, scope in values:
+            value = _value(row[i], series, factor)
+            if value is not None:
+                points.add(series, scope.merged(scopes[key]), stamp, number, value)
+    return Parsed((), points.samples())
+
+
+def _column(name: str, hint: str) -> tuple[tuple[str, float] | None, Scope]:
+    """The meaning of a column; Grafana writes labels into the name, or only `Value` below a file that says what it is."""
+    labels = _GRAFANA.fullmatch(name.strip())
+    if labels:
+        return meaning(labels["metric"] or hint), scope_of(dict(_LABEL.findall(labels["labels"])))
+    known = meaning(name)
+    if known is None and name.lower() in ("value", "working_set", "bytes", "usage"):
+        known = meaning(hint) or meaning(f"{hint}_bytes")
+    return known, Scope()
+
+
+def _value(cell: str, series: str, factor: float) -> float | None:
+    cell = cell.strip().strip('"')
+    try:
+        return float(cell) * factor
+    except ValueError:
+        size = size_bytes(cell)  # Grafana prints `1.72 GB` when the panel has a unit
+        unit = 2**20 if series.endswith("_mib") else 2**10 if series.endswith("_kib") else 0
+        return size / unit if size is not None and unit else None
+
+
+def _sniff_json(head: Head) -> int:
+    return 95 if regex.match(r'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"', head.text) else 0
+
+
+def _read_json(text: str, source: str) -> Parsed:
+    """The answer of Prometheus' HTTP API (`query_range`, `query`)."""
+    try:
+        results = json.loads(text)["data"]["result"]
+        series = list(_series(results))
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        message = f"the Prometheus answer could not be read ({type(error).__name__})"
+        return Parsed(diagnostics=(Diagnostic(source, None, Severity.WARNING, message),))
+    points = Points(source)
+    hint = PurePosixPath(source).stem
+    for labels, values in series:
+        known = meaning(str(labels.get("__name__") or hint))
+        if known is None:
+            continue
+        scope = scope_of({key: str(value) for key, value in labels.items()})
+        for when, value in values:
+            stamp = stamps.instant(float(when), LAYER, 1e-3)
+            if stamp is not None:
+                points.add(known[0], scope, stamp, 1, float(value) * known[1])
+    return Parsed((), points.samples())
+
+
+def _series(results: Any) -> Iterator[tuple[Mapping[str, Any], list[tuple[float, float]]]]:
+    for result in results:
+        rows = result.get("values") or ([result["value"]] if "value" in result else [])
+        yield result.get("metric", {}), [(float(when), float(value)) for when, value in rows]
+
+
+FORMATS = (
+    Format("metrics.csv", "time series (CSV)", _sniff_csv, _read_csv),
+    Format("metrics.json", "Prometheus query result", _sniff_json, _read_json),
+)

@@ -1,0 +1,120 @@
+"""The drawing of ARCHITECTURE.md as code: each arrow is one call."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from . import __version__, clocks, ingest, resources, timeline
+from .bundle import Budget, Bundle
+from .clocks import ClockOptions
+from .diagnosis import diagnose
+from .diagnosis.case import DERIVED
+from .errors import NothingReadableError
+from .model import Diagnostic, Event, Finding, Role, Source
+from .report import BundleInfo, Report
+from .report.text import derived_title
+from .signatures import Library, Matcher, load
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may set; the defaults fit most bundles."""
+
+    clocks: ClockOptions = ClockOptions()
+    budget: Budget = Budget()
+    patterns: Path | None = None
+    """Root of the pattern library; none for the one that comes with the package."""
+    prefilter: bool = True
+    """False makes the scan keep every line: slow, and the report must be the same."""
+
+
+def analyze(*paths: str | Path, options: Options = Options(), progress: ingest.ProgressHook | None = None) -> Report:
+    """Analyse one or more bundles, folders, log files or `-`, as one incident.
+
+    Raises `InputError` for a path that cannot be used, `NothingReadableError` when no member held anything readable,
+    `LibraryError` for a broken pattern library.
+    """
+    library = load_library(options.patterns)
+    bundle = Bundle(tuple(map(str, paths)), options.budget)
+    read = ingest.read_bundle(bundle, library.anchors(), options.prefilter, progress)
+    if not any(item.source.format not in ("empty", "unrecognised") for item in read):
+        raise NothingReadableError(_nothing(bundle, [item.source for item in read]))
+    solved = clocks.solve([(item.source, item.parsed) for item in read], options.clocks)
+    ordered = tuple(timeline.build(solved.events))
+    matcher = Matcher(library)
+    findings = find(matcher, ordered)
+    sources = tuple(replace(item.source, clocks=tuple(solved.clocks.get(item.source.path, ()))) for item in read)
+    diagnosis = diagnose(sources, ordered, solved.samples, findings, library)
+    diagnostics = [*bundle.diagnostics, *solved.diagnostics, *matcher.diagnostics]
+    diagnostics += [d for item in read for d in item.parsed.diagnostics]
+    return Report(
+        __version__,
+        BundleInfo(bundle.name, _bundle_digest(sources), _captured_at(sources), ""),
+        diagnosis,
+        sources,
+        _worth_showing(ordered, findings),
+        _sorted(diagnostics),
+        _titles(library),
+    )
+
+
+def load_library(root: Path | None = None) -> Library:
+    """The pattern library with its derived findings known."""
+    return load(root or resources.patterns(), DERIVED)
+
+
+def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:
+    """All signature hits, in timeline order. A cause never rests on text without any header beside real sources."""
+    events = tuple(events)
+    structured = any(event.channel != "plain" for event in events)
+    found = []
+    for event in events:
+        for hit in matcher.hits(event):
+            hearsay = event.channel == "plain" and structured
+            s = hit.signature
+            found.append(
+                Finding("", s.id, s.title, s.role, s.severity, event, hit.fields, quoted=hit.quoted or hearsay)
+            )
+    return tuple(found)
+
+
+_SHOWN_KINDS = frozenset({
+    "kernel_oom", "container_started", "container_terminated", "container_kill", "unit_exit", "docker_state", "xid",
+    "traceback", "engine_args", "k8s_event",
+})  # fmt: skip
+
+
+def _worth_showing(events: Sequence[Event], findings: Sequence[Finding]) -> tuple[Event, ...]:
+    marked = {f.locator for f in findings if f.role is not Role.BENIGN}
+    return tuple(event for event in events if event.locator in marked or event.kind in _SHOWN_KINDS)
+
+
+def _titles(library: Library) -> dict[str, tuple[str, str]]:
+    titles = {s.id: (s.title, s.title_zh) for s in library.signatures.values()}
+    return titles | {name: (derived_title(name, "en"), derived_title(name, "zh")) for name in DERIVED}
+
+
+def _bundle_digest(sources: Sequence[Source]) -> str:
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(f"{source.path}\0{source.sha256}\n".encode())
+    return digest.hexdigest()
+
+
+def _captured_at(sources: Sequence[Source]) -> float | None:
+    known = [c.captured_at_s for s in sources for c in s.clocks if c.captured_at_s is not None]
+    return max(known) if known else None
+
+
+def _nothing(bundle: Bundle, sources: Sequence[Source]) -> str:
+    problems = [diagnostic.message for diagnostic in bundle.diagnostics]
+    problems += [f"{source.path}: {source.reason or source.title}" for source in sources]
+    shown = "; ".join(problems[:5]) or "no files"
+    return f"nothing readable in {bundle.name}: {shown}. Try a folder, a .tar.gz, or a log file in text form."
+
+
+def _sorted(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    return tuple(sorted(set(diagnostics), key=lambda d: (d.source, d.line or 0, d.message)))
