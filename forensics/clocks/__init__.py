@@ -1,0 +1,90 @@
+"""One timeline: solve the clock of every source of a bundle.
+
+A source's clock has unknowns: zone, year, boot epoch, skew, capture time. They are solved from facts that two clocks
+saw (`anchors`), outward from the sources that print instants (`network`); where nothing ties a clock, from what is
+said about zones and from hints (`assume`), and the doubt that remains becomes the uncertainty of its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..model import Clock, Diagnostic, Event, Parsed, Samples, Source, StampForm
+from . import ages, anchors, apply, assume, lanes, skew, table, years
+from .hints import Hints, series_by_lane
+from .network import Network
+
+__all__ = ["ANCHORS", "ClockOptions", "Solved", "solve"]
+
+ANCHORS: tuple[str, ...] = (
+    "audit(",
+    "System clock was stepped",
+    "System clock wrong by",
+    "jump detected",
+    "Time jumped backwards",
+    "time stepped by",
+    "Initial clock synchronization",
+    "PM: suspend",
+    "Linux version ",
+)
+"""Literals of lines that clocks need and no signature asks for; the scan keeps them when it is given them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOptions:
+    """What the user knows better."""
+
+    tz: tuple[tuple[str, str], ...] = ()
+    """(glob over source paths, zone): local times of these sources are in this zone."""
+    year: int | None = None
+    """Year of the last line of year-less sources."""
+    captured_at_s: float | None = None
+    """Unix time of the capture, from which ages count."""
+    skew: tuple[tuple[str, float], ...] = ()
+    """(host, seconds that its clock runs ahead)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """Everything on one axis."""
+
+    events: tuple[Event, ...]
+    """In the order given, with `time` filled."""
+    samples: tuple[Samples, ...]
+    """With stamps in Unix time; NaN where unknown."""
+    clocks: Mapping[str, tuple[Clock, ...]]
+    """By source path."""
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = ClockOptions()) -> Solved:
+    """Times in UTC, with uncertainty and reason, for all events and samples of a bundle. Never raises on content."""
+    sources = [source for source, _ in parsed]
+    found = lanes.collect(parsed)
+    stampers = lanes.Stampers(found.events, sources)
+    newest = years.newest(sources, found, options.captured_at_s)
+    years.settle(found, newest, options.year, {source.path: source.mtime_s for source in sources})
+    network = Network(found, anchors.links(found))
+    declared = assume.declared_zones(found.lanes, found.events, options.tz)
+    assume.take_given(network, declared)
+    newest_s = newest.seconds if newest is not None else None
+    recorded = assume.recorded(network, options.captured_at_s)
+    hints = Hints(network, sorted(set(recorded.values())), newest_s, series_by_lane(parsed))
+    network.spread({index: said.rule for index, said in declared.items()})
+    assume.boots(network, found.events, recorded)
+    assume.settle(network, hints, declared)
+    recorded = assume.recorded(network, options.captured_at_s)
+    assume.boots(network, found.events, recorded)
+    captures = ages.captures(found, sources, sorted(set(recorded.values())), newest_s, options.captured_at_s)
+    skews = skew.of_hosts(found.events, stampers, dict(options.skew), {})
+    solved = apply.Clocks(found, stampers, network.solutions, captures, skews)
+    in_order = frozenset(
+        lane.key.source for lane in found.lanes if lane.ordered and lane.key.form is not StampForm.AGE
+    ) - frozenset(event.locator.source for event in found.events if event.channel == "k8s")
+    return Solved(
+        apply.events(solved, in_order),
+        apply.samples(solved, [series for _, part in parsed for series in part.samples]),
+        table.of_sources(solved),
+        table.diagnostics(solved),
+    )

@@ -56,7 +56,11 @@ class _Known:
 
 
 def captures(
-    lanes: Lanes, sources: Sequence[Source], recorded: Sequence[float], newest_s: float | None, given: float | None
+    lanes: Lanes,
+    sources: Sequence[Source],
+    recorded: Sequence[float],
+    newest_s: float | None,
+    given: float | None,
 ) -> dict[str, Capture]:
     """The capture of every source that holds ages; `recorded` are instants at which the bundle says it was made."""
     by_source: dict[str, list[Event]] = {}
@@ -142,7 +146,9 @@ def _windows(event: Event, known: _Known) -> Iterator[Window]:
     if event.kind == "pod_status" and isinstance(created, float):
         half = width_of(created) / 2
         for started_s, other in known.pods.get(pod, ())[:1]:
-            yield _window(event, other, started_s + created - half - _START_LAG_S, started_s + created + half + 1.0)
+            yield _window(
+                event, other, started_s + created - half - _START_LAG_S, started_s + created + half + 1.0
+            )
     if event.kind == "pod_status" and isinstance(restart, float):
         half = width_of(restart) / 2
         latest = max((f for f in known.finishes.get(pod, ())), key=lambda pair: pair[0], default=None)
@@ -158,7 +164,9 @@ def _intersect(windows: Sequence[Window]) -> Capture | None:
     """The interval that most windows share."""
     if not windows:
         return None
-    edges = sorted([(w.low, 0, i) for i, w in enumerate(windows)] + [(w.high, 1, i) for i, w in enumerate(windows)])
+    edges = sorted(
+        [(w.low, 0, i) for i, w in enumerate(windows)] + [(w.high, 1, i) for i, w in enumerate(windows)]
+    )
     open_now: set[int] = set()
     best: tuple[int, float, float, frozenset[int]] = (0, 0.0, 0.0, frozenset())
     for position, (value, closing, index) in enumerate(edges):
@@ -187,8 +195,14 @@ def _assumed(
     if recorded:
         return Capture(max(recorded), _BESIDE_S, "assumed", (), "taken as made at the recorded time")
     if newest_s is None:
-        return None if written_s is None else Capture(written_s, _DAY_S, "assumed", (), "taken from the file time")
+        return (
+            None
+            if written_s is None
+            else Capture(written_s, _DAY_S, "assumed", (), "taken from the file time")
+        )
     if written_s is not None and 0 <= written_s - newest_s < _SPAN_S:
         half = (written_s - newest_s) / 2
-        return Capture(newest_s + half, half + 1.0, "assumed", (), "between the newest line and the file time")
+        return Capture(
+            newest_s + half, half + 1.0, "assumed", (), "between the newest line and the file time"
+        )
     return Capture(newest_s, _DAY_S, "assumed", (), "taken as soon after the newest line")

@@ -23,7 +23,13 @@ _SHORTEST = 24
 _MOST_CENTRES = 4
 """In how many lanes a fact is looked up from all others."""
 _DIGITS = regex.compile(r"\d")
-_CHANNEL_FAMILIES = {"container": "engine", "plain": "engine", "systemd": "host", "clock": "host", "oomd": "host"}
+_CHANNEL_FAMILIES = {
+    "container": "engine",
+    "plain": "engine",
+    "systemd": "host",
+    "clock": "host",
+    "oomd": "host",
+}
 _REWORDED = frozenset({"container_started", "container_terminated", "container_died", "k8s_event", "capture"})
 """Kinds whose text is not the printed one: the same words may stand for different things."""
 _LIFE_STEPS = {"container_started": "started", "container_terminated": "ended", "container_died": "ended"}
@@ -81,9 +87,16 @@ def _texts(lanes: Lanes) -> Iterator[tuple[Key, int, int]]:
             continue
         family = _CHANNEL_FAMILIES.get(event.channel, event.channel)
         if family in ("engine", "ray", "k8s"):
-            if inner.form not in (StampForm.YEARLESS, StampForm.LOCAL) or inner.layer not in ("engine", "ray"):
+            if inner.form not in (StampForm.YEARLESS, StampForm.LOCAL) or inner.layer not in (
+                "engine",
+                "ray",
+            ):
                 continue  # every start of a container says the same; only its own stamp tells which one it was
-            yield (family, f"{inner.seconds:.3f}", " ".join(event.text.split())), number, len(event.stamps) - 1
+            yield (
+                (family, f"{inner.seconds:.3f}", " ".join(event.text.split())),
+                number,
+                len(event.stamps) - 1,
+            )
         elif not _early(event):
             yield (family, " ".join(event.text.split())), number, len(event.stamps) - 1
 
@@ -147,5 +160,12 @@ def _compatible(one: Lane, other: Lane) -> bool:
 
 
 def _rank(lane: Lane) -> int:
-    order = (StampForm.INSTANT, StampForm.LOCAL, StampForm.YEARLESS, StampForm.CLOCK, StampForm.BOOT, StampForm.AGE)
+    order = (
+        StampForm.INSTANT,
+        StampForm.LOCAL,
+        StampForm.YEARLESS,
+        StampForm.CLOCK,
+        StampForm.BOOT,
+        StampForm.AGE,
+    )
     return order.index(lane.key.form)

@@ -15,7 +15,7 @@ from .hints import Hints
 from .lanes import Lane
 from .network import Network
 from .solution import SCHED_DRIFT, Piece, Solution
-from .zones import OFFSETS_S, Rule, matching, rule_of, rules
+from .zones import OFFSETS_S, Rule, label, matching, nearest_offset, rule_of, rules
 
 _DAY_S = 86400.0
 _UTC_PRIOR = 0.5
@@ -23,6 +23,8 @@ _NEIGHBOUR_PRIOR = 0.6
 _HOST_PRIOR = 1.5
 _CAPTURE_SLACK_S = 600.0
 _UPTIME_S = 60.0
+_CLEAR_S = 60.0
+_ROUNDS = 8
 _JOURNALS = frozenset({"journal", "klog", "syslog", "dmesg"})
 
 
@@ -58,9 +60,10 @@ def declared_zones(
         if lane.index in found:
             continue
         name, by = (
-            (_said(hosts, lane.key.host), "time zone set on the node") if lane.node
+            (_said(hosts, lane.key.host), "time zone set on the node")
+            if lane.node
             else (pods.get(lane.key.pod, ""), "TZ in the pod's environment")
-        )  # fmt: skip
+        )
         if name and (rule := _rule(lane, name)):
             found[lane.index] = Declared(rule, by)
     return found
@@ -73,7 +76,11 @@ def _said(hosts: Mapping[str, str], host: str) -> str:
 
 def _rule(lane: Lane, name: str) -> Rule | None:
     zone = stamps.zone(name)
-    return None if zone is None else rule_of(zone, name, min(lane.walls) - 2 * _DAY_S, max(lane.walls) + 2 * _DAY_S)
+    return (
+        None
+        if zone is None
+        else rule_of(zone, name, min(lane.walls) - 2 * _DAY_S, max(lane.walls) + 2 * _DAY_S)
+    )
 
 
 def take_given(network: Network, declared: Mapping[int, Declared]) -> None:
@@ -81,32 +88,39 @@ def take_given(network: Network, declared: Mapping[int, Declared]) -> None:
     for index, said in declared.items():
         if said.given:
             lane = network.lanes.lanes[index]
-            segments = civil_time.place(lane, said.rule) or (civil_time.Segment(float("inf"), -said.rule.first_utcoffset_s),)
+            segments = civil_time.place(lane, said.rule) or (
+                civil_time.Segment(float("inf"), -said.rule.first_utcoffset_s),
+            )
             network.add(index, _solution(lane, Civil(segments, said.rule.names[0]), "solved", said.by))
 
 
 def settle(network: Network, hints: Hints, declared: Mapping[int, Declared]) -> None:
-    """Solve the remaining local lanes, the surest first; what each one ties is solved after it."""
+    """Solve the remaining local lanes, the surest first; what one of them ties is solved by its links."""
     named = {index: said.rule for index, said in declared.items()}
-    while True:
+    for _ in range(_ROUNDS):
         network.spread(named)
         hints.refresh()
-        open_lanes = [
-            lane for lane in network.lanes.lanes
+        found = [
+            (lane, _assume(network, hints, lane, declared))
+            for lane in network.lanes.lanes
             if lane.index not in network.solutions and lane.key.form not in (StampForm.AGE, StampForm.BOOT)
-        ]  # fmt: skip
-        ranked = [(_rank(solution), lane, solution) for lane in open_lanes if (solution := _assume(network, hints, lane, declared))]
-        if not ranked:
+        ]
+        ranked = sorted(found, key=lambda item: (_rank(item[1]), item[0].index))
+        clear = [item for item in ranked if _rank(item[1])[1] < _CLEAR_S]
+        for lane, solution in clear or ranked:
+            if lane.index not in network.solutions:
+                network.add(lane.index, solution)
+                network.spread(named)
+        if not clear:
             return
-        _, lane, solution = max(ranked, key=lambda item: (item[0], -item[1].index))
-        network.add(lane.index, solution)
 
 
 def _rank(solution: Solution) -> tuple[bool, float]:
-    return solution.verdict == "solved", -max(piece.doubt_s for piece in solution.pieces)
+    """Sorts what is sure before what is open."""
+    return solution.verdict != "solved", max(piece.doubt_s for piece in solution.pieces)
 
 
-def _assume(network: Network, hints: Hints, lane: Lane, declared: Mapping[int, Declared]) -> Solution | None:
+def _assume(network: Network, hints: Hints, lane: Lane, declared: Mapping[int, Declared]) -> Solution:
     said = declared.get(lane.index)
     if said is not None:
         segments = civil_time.place(lane, said.rule)
@@ -121,7 +135,7 @@ def _assume(network: Network, hints: Hints, lane: Lane, declared: Mapping[int, D
     middle = sorted(lane.walls)[len(lane.walls) // 2] + choice.offset_s
     candidates = matching(rules(middle - 3 * _DAY_S, middle + 3 * _DAY_S), [(middle, choice.offset_s)])
     civil = civil_time.choose(lane, _over(lane, candidates)) or Civil(
-        (civil_time.Segment(float("inf"), choice.offset_s),), civil_time.label(choice.offset_s)
+        (civil_time.Segment(float("inf"), choice.offset_s),), label(choice.offset_s)
     )
     doubt_s = choice.doubt_s
     supported = choice.hints > 0
@@ -129,8 +143,27 @@ def _assume(network: Network, hints: Hints, lane: Lane, declared: Mapping[int, D
         doubt_s = abs(choice.offset_s)  # the node's zone, or a container on it that prints UTC
     reason = f"{choice.hints} hints agree" if supported else note
     refused = network.refused.get(lane.index, "")
-    solution = _solution(lane, civil, "refused" if refused else "assumed", "; ".join(filter(None, (refused, reason))))
+    solution = _solution(
+        lane, civil, "refused" if refused else "assumed", "; ".join(filter(None, (refused, reason)))
+    )
+    if lane.key.form is StampForm.CLOCK:
+        solution = _on_day(solution, lane, hints.newest_s)
     return _doubted(solution, doubt_s + lane.year_doubt_s)
+
+
+def _on_day(solution: Solution, lane: Lane, newest_s: float | None) -> Solution:
+    """A time of day, on the day that brings it nearest to the newest line."""
+    if newest_s is None:
+        return _doubted(solution, 365 * _DAY_S)
+    instant, _ = solution.at(lane.lines[-1], lane.walls[-1])
+    shift_s = _DAY_S * round((newest_s - instant) / _DAY_S)
+    return replace(
+        solution,
+        pieces=tuple(
+            replace(piece, constants=tuple(constant + shift_s for constant in piece.constants))
+            for piece in solution.pieces
+        ),
+    )
 
 
 def _over(lane: Lane, near: Sequence[Rule]) -> list[Rule]:
@@ -153,10 +186,15 @@ def _possible(lane: Lane, hints: Hints) -> Sequence[float]:
 def _priors(network: Network, lane: Lane) -> tuple[dict[float, float], str]:
     """What is usual, and what neighbours do, in words as well."""
     priors = {0.0: _UTC_PRIOR if not lane.node else _UTC_PRIOR / 2}
-    own, others = [], []
+    own: list[tuple[float, Lane]] = []
+    others: list[tuple[float, Lane]] = []
     for other in network.lanes.lanes:
         solution = network.solutions.get(other.index)
-        if solution is None or other.node != lane.node or other.key.form not in (StampForm.LOCAL, StampForm.YEARLESS):
+        if (
+            solution is None
+            or other.node != lane.node
+            or other.key.form not in (StampForm.LOCAL, StampForm.YEARLESS)
+        ):
             continue
         if any(piece.doubt_s > 1800 for piece in solution.pieces) or solution.offset_s is None:
             continue
@@ -182,23 +220,53 @@ def _offset_near(solution: Solution, other: Lane, lane: Lane) -> float:
     middle = sorted(lane.walls)[len(lane.walls) // 2]
     position = min(range(len(other.walls)), key=lambda i: abs(other.walls[i] - middle))
     instant, _ = solution.at(other.lines[position], other.walls[position])
-    return civil_time.nearest_offset(instant - other.walls[position])
+    return nearest_offset(instant - other.walls[position])
 
 
 def _solution(lane: Lane, civil: Civil, verdict: str, note: str) -> Solution:
     drifts = lane.key.layer == "dmesg"
     pieces, _ = civil_time.pieces(lane, civil, (), drifts)
     basis = Basis.ZONE_SOLVED if verdict == "solved" else Basis.ZONE_ASSUMED
-    if verdict == "solved" and lane.key.form is StampForm.YEARLESS and lane.year_note != "year printed beside it":
+    if (
+        verdict == "solved"
+        and lane.key.form is StampForm.YEARLESS
+        and lane.year_note != "year printed beside it"
+    ):
         verdict = "solved" if not lane.year_doubt_s else "assumed"
     return Solution(
-        pieces, basis, verdict, civil.zone, civil.segments[0].offset_s, drift=SCHED_DRIFT if drifts else 0.0,
-        frame=lane.key.host, note=note, by_line=lane.ordered,
-    )  # fmt: skip
+        pieces,
+        basis,
+        verdict,
+        civil.zone,
+        civil.segments[0].offset_s,
+        drift=SCHED_DRIFT if drifts else 0.0,
+        frame=lane.key.host,
+        note=note,
+        by_line=lane.ordered,
+    )
 
 
 def _doubted(solution: Solution, doubt_s: float) -> Solution:
     return replace(solution, pieces=tuple(replace(p, doubt_s=p.doubt_s + doubt_s) for p in solution.pieces))
+
+
+def recorded(network: Network, given_s: float | None) -> dict[str, float]:
+    """Instants at which the bundle says it was captured, by host; solved lanes only."""
+    found: dict[str, float] = {"": given_s} if given_s is not None else {}
+    lanes = network.lanes
+    for event, places in zip(lanes.events, lanes.places, strict=True):
+        if event.kind != "capture":
+            continue
+        for index, position in places:
+            solution = network.solutions.get(index)
+            if solution is None:
+                continue
+            lane = lanes.lanes[index]
+            instant, doubt_s = solution.at(lane.lines[position], lane.walls[position])
+            if doubt_s < 120:
+                found[event.scope.host] = max(instant, found.get(event.scope.host, instant))
+                break
+    return found
 
 
 def boots(network: Network, events: Iterable[Event], captured: Mapping[str, float]) -> None:
@@ -210,18 +278,31 @@ def boots(network: Network, events: Iterable[Event], captured: Mapping[str, floa
     for lane in network.lanes.lanes:
         if lane.key.form is not StampForm.BOOT or lane.index in network.solutions or not known:
             continue
-        epoch = known.get(lane.key.host) or (next(iter(known.values())) if len(known) == 1 and not lane.key.host else None)
+        epoch = known.get(lane.key.host) or (
+            next(iter(known.values())) if len(known) == 1 and not lane.key.host else None
+        )
         if epoch is None or lane.index != network.lanes.by_key[lane.key][-1]:  # only the running boot
             continue
         seconds, width_s, note = epoch
         piece = Piece(float("inf"), (max(lane.walls),), (seconds,), width_s)
-        network.add(lane.index, Solution(
-            (piece,), Basis.BOOT_SOLVED, "assumed", "boot", drift=SCHED_DRIFT, frame=lane.key.host, note=note,
-            by_line=lane.ordered,
-        ))  # fmt: skip
+        network.add(
+            lane.index,
+            Solution(
+                (piece,),
+                Basis.BOOT_SOLVED,
+                "assumed",
+                "boot",
+                drift=SCHED_DRIFT,
+                frame=lane.key.host,
+                note=note,
+                by_line=lane.ordered,
+            ),
+        )
 
 
-def _epochs(events: Iterable[Event], captured: Mapping[str, float]) -> Iterator[tuple[str, tuple[float, float, str]]]:
+def _epochs(
+    events: Iterable[Event], captured: Mapping[str, float]
+) -> Iterator[tuple[str, tuple[float, float, str]]]:
     for event in events:
         if event.kind != "capture":
             continue

@@ -51,7 +51,8 @@ def snapped(run: Run) -> tuple[float, float]:
 
 def fit(lane: Lane, runs: Sequence[Run], declared: Rule | None = None) -> Civil | None:
     """The offsets that the runs of anchors allow; none when no zone runs like that (a clock was set instead)."""
-    facts, anchors = [], []
+    facts: list[tuple[float, float]] = []
+    anchors: list[Anchor] = []
     for run in runs:
         offset_s, _ = snapped(run)
         step = 1 + len(run.anchors) // _MOST_PROBES
@@ -82,8 +83,9 @@ def choose(lane: Lane, candidates: Sequence[Rule], anchors: Sequence[Anchor] = (
         return None
     jumps = _hour_jumps(lane)
     ranked = sorted(
-        groups, key=lambda s: (_unexplained(s, jumps), -sum(len(rule.names) for rule in groups[s]), s[0].offset_s)
-    )  # fmt: skip
+        groups,
+        key=lambda s: (_unexplained(s, jumps), -sum(len(rule.names) for rule in groups[s]), s[0].offset_s),
+    )
     best = ranked[0]
     rivals = [s for s in ranked[1:] if _unexplained(s, jumps) == _unexplained(best, jumps)]
     segments = _with_rivals(best, rivals)
@@ -194,7 +196,9 @@ def _hour_jumps(lane: Lane) -> list[float]:
     if not lane.ordered:
         return []
     return [
-        float(lane.lines[i]) for i, (earlier, later) in enumerate(pairwise(lane.walls)) if -7300 < later - earlier < -900
+        float(lane.lines[i])
+        for i, (earlier, later) in enumerate(pairwise(lane.walls))
+        if -7300 < later - earlier < -900
     ]
 
 
@@ -209,7 +213,11 @@ def from_fold(lane: Lane) -> Civil | None:
         index = lane.lines.index(int(line))
         found = fold_rules(lane.walls[index], lane.walls[index + 1])
         if found:
-            wide = [rule for rule in _local_rules(lane) if any(name in rule.names for f in found for name in f.names)]
+            wide = [
+                rule
+                for rule in _local_rules(lane)
+                if any(name in rule.names for f in found for name in f.names)
+            ]
             return choose(lane, wide)
     return None
 

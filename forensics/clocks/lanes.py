@@ -7,21 +7,26 @@ for seconds since boot, by boot. Only inside a lane can times be compared as pri
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import regex
 
 from .. import stamps
 from ..model import Event, Parsed, RawStamp, Samples, Source, StampForm
+from .yearless import in_year, nearest_year
 
 NODE_LAYERS = frozenset({"journal", "dmesg", "klog", "runtime", "nvidia-smi", "syslog", "host"})
 """Layers written in the node's zone; all others are written by containers, in the container's zone."""
 EMBEDDED_LAYER = "embedded"
 """Instants that a message prints about itself; they anchor clocks and date nothing."""
 _AUDIT = regex.compile(r"audit\((\d{10}\.\d{3}):\d+\)")
-_TS = regex.compile(r"(?:^|[ {,])(?:ts=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))")
+_TS = regex.compile(
+    r"(?:^|[ {,])(?:ts=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))"
+)
 _NODE_KINDS = frozenset({"container_started", "container_terminated", "container_waiting", "container_state"})
 _MAX_SERIES_ROWS = 200_000
 _BACKWARDS_S = 2.0
@@ -56,6 +61,14 @@ class Lane:
     year_note: str = ""
     year_doubt_s: float = 0.0
     """How far off the year may be."""
+
+    def wall_of(self, line: int, seconds: float) -> float:
+        """Printed seconds of a row that stands in the lane, with the year of the readings around it."""
+        if self.key.form is not StampForm.YEARLESS:
+            return seconds
+        position = min(bisect_left(self.lines, line), len(self.lines) - 1)
+        near = self.walls[position]
+        return near if self.lines[position] == line else in_year(seconds, nearest_year(seconds, near))
 
     @property
     def node(self) -> bool:
@@ -103,7 +116,9 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
     result = Lanes([], events, [()] * len(events), {}, stampers.hosts)
     found: dict[int, dict[int, tuple[int, int]]] = {}
     for key in sorted(entries):
-        for boot, part_entries in enumerate(_boots(key, sorted(entries[key], key=lambda e: (e.line, e.stamp)))):
+        for boot, part_entries in enumerate(
+            _boots(key, sorted(entries[key], key=lambda e: (e.line, e.stamp)))
+        ):
             lane = Lane(len(result.lanes), key, boot=boot, resolution_s=resolutions[key])
             for position, entry in enumerate(part_entries):
                 lane.lines.append(entry.line)
@@ -142,21 +157,34 @@ class Stampers:
             if isinstance(node, str) and node and event.scope.pod:
                 self._pod_nodes.setdefault(event.scope.pod, node)
         nodes = {event.scope.host for event in events if event.scope.host}
-        self.hosts = frozenset(nodes | set(self._pod_nodes.values()) | {s.scope.host for s in sources if s.scope.host})
+        self.hosts = frozenset(
+            nodes | set(self._pod_nodes.values()) | {s.scope.host for s in sources if s.scope.host}
+        )
+        self._canonical = _canonical(self.hosts)
         self._of_path = {source.path: self._host_in_path(source.path) for source in sources}
 
     def _host_in_path(self, path: str) -> str:
         """`journal-gpu-sh-07.txt`, `ray_10.244.9.32/…`: a known host's name in the path."""
         named = [
-            host for host in self.hosts
+            host
+            for host in self.hosts
             if host in path and regex.search(rf"(?<![A-Za-z0-9]){regex.escape(host)}(?![A-Za-z0-9])", path)
-        ]  # fmt: skip
+        ]
         return max(named, key=len, default="")
 
+    def canonical(self, host: str) -> str:
+        """One name for a host that some print with its domain and some without."""
+        return self._canonical.get(host, host)
+
     def host(self, event: Event) -> str:
+        return self.canonical(self._host(event))
+
+    def _host(self, event: Event) -> str:
         scope = event.scope
         if event.channel == "k8s":
-            by_node = event.kind in _NODE_KINDS or str(event.fields.get("component", "")).startswith("kubelet")
+            by_node = event.kind in _NODE_KINDS or str(event.fields.get("component", "")).startswith(
+                "kubelet"
+            )
             return (scope.host or self._pod_nodes.get(scope.pod, "")) if by_node else ""
         return scope.host or self._pod_nodes.get(scope.pod, "") or self._of_path.get(event.locator.source, "")
 
@@ -171,7 +199,20 @@ class Stampers:
         scope = samples.scope
         host = scope.host or self._pod_nodes.get(scope.pod, "") or self._of_path.get(samples.source, "")
         inside = samples.layer not in NODE_LAYERS
-        return LaneKey(samples.source, samples.layer, samples.form, host, scope.pod if inside else "")
+        return LaneKey(
+            samples.source, samples.layer, samples.form, self.canonical(host), scope.pod if inside else ""
+        )
+
+
+def _canonical(hosts: Iterable[str]) -> dict[str, str]:
+    """`node-7` → `node-7.example.net`, where only one long name begins so."""
+    known = sorted(hosts)
+    names = {}
+    for short in known:
+        longer = [host for host in known if host.startswith(f"{short}.")]
+        if len(longer) == 1 and not short.replace(".", "").isdigit():
+            names[short] = longer[0]
+    return names
 
 
 def _series_rows(series: Sequence[Samples], stampers: Stampers) -> Mapping[LaneKey, list[_Entry]]:
@@ -185,7 +226,9 @@ def _series_rows(series: Sequence[Samples], stampers: Stampers) -> Mapping[LaneK
         for position in range(0, len(samples.lines), step):
             if math.isfinite(samples.stamps[position]):
                 row.setdefault(samples.lines[position], samples.stamps[position])
-    return {key: [_Entry(line, seconds, -1, -1) for line, seconds in row.items()] for key, row in rows.items()}
+    return {
+        key: [_Entry(line, seconds, -1, -1) for line, seconds in row.items()] for key, row in rows.items()
+    }
 
 
 def _boots(key: LaneKey, entries: list[_Entry]) -> list[list[_Entry]]:
@@ -204,5 +247,5 @@ def _boots(key: LaneKey, entries: list[_Entry]) -> list[list[_Entry]]:
 
 def _in_order(walls: Sequence[float]) -> bool:
     steps = len(walls) - 1
-    backwards = sum(later < earlier - _BACKWARDS_S for earlier, later in zip(walls, walls[1:], strict=False))
+    backwards = sum(later < earlier - _BACKWARDS_S for earlier, later in pairwise(walls))
     return backwards <= max(1, 0.1 * steps)

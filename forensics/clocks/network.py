@@ -45,6 +45,8 @@ class Network:
     def add(self, index: int, solution: Solution) -> None:
         """Take a lane as solved; its neighbours come into reach."""
         self.solutions[index] = solution
+        if solution.verdict == "refused":
+            return
         for neighbour, links in self._links[index].items():
             self._reach[neighbour] += len(links)
 
@@ -55,9 +57,13 @@ class Network:
         """Solve every lane that has links to solved ones, best linked first."""
         while True:
             open_lanes = [
-                index for index, reach in self._reach.items()
-                if reach and index not in self.solutions and index not in self.refused and self._solvable(index)
-            ]  # fmt: skip
+                index
+                for index, reach in self._reach.items()
+                if reach
+                and index not in self.solutions
+                and index not in self.refused
+                and self._solvable(index)
+            ]
             if not open_lanes:
                 return
             index = max(open_lanes, key=lambda i: (self._reach[i], -i))
@@ -103,7 +109,7 @@ class Network:
         talk: dict[str, dict[int, tuple[float, Anchor]]] = defaultdict(dict)
         for other, links in sorted(self._links[lane.index].items()):
             solution = self.solutions.get(other)
-            if solution is None:
+            if solution is None or solution.verdict == "refused":
                 continue
             told = talk if self.lanes.lanes[other].key.layer == EMBEDDED_LAYER else frames
             best = told[solution.frame]
@@ -130,10 +136,14 @@ class Network:
         middle = instant + witness.resolution_s / 2 - wall - lane.resolution_s / 2
         half = (lane.resolution_s + witness.resolution_s) / 2 + _LAG_S[link.kind]
         anchor = Anchor(
-            float(line) if lane.ordered else wall, wall, middle, half,
-            Locator(lane.key.source, line, line), Locator(witness.key.source, witness.lines[other], witness.lines[other]),
+            float(line) if lane.ordered else wall,
+            wall,
+            middle,
+            half,
+            Locator(lane.key.source, line, line),
+            Locator(witness.key.source, witness.lines[other], witness.lines[other]),
             lagging=link.kind is Kind.RECORD and inner,
-        )  # fmt: skip
+        )
         return own, doubt_s, anchor
 
 
@@ -144,9 +154,15 @@ def _quality(told: tuple[float, Anchor]) -> tuple[float, float]:
 def exact(lane: Lane) -> Solution:
     """Printed with zone or epoch: nothing is open but the rightness of the clock itself."""
     return Solution(
-        (constant_piece(0.0, lane.walls),), Basis.EXACT, "exact", "UTC", offset_s=0.0,
-        drift=SCHED_DRIFT if lane.key.layer == "dmesg" else 0.0, frame=lane.key.host, by_line=lane.ordered,
-    )  # fmt: skip
+        (constant_piece(0.0, lane.walls),),
+        Basis.EXACT,
+        "exact",
+        "UTC",
+        offset_s=0.0,
+        drift=SCHED_DRIFT if lane.key.layer == "dmesg" else 0.0,
+        frame=lane.key.host,
+        by_line=lane.ordered,
+    )
 
 
 def local_solution(
@@ -164,22 +180,41 @@ def local_solution(
     doubt_s += max((run.scatter_s for run in found.runs), default=0.0) if skew_s else 0.0
     return _with_doubt(
         Solution(
-            pieces, Basis.SKEW_CORRECTED if skew_s else Basis.ZONE_SOLVED, _verdict(found, sure), zone, offset_s, skew_s,
-            SCHED_DRIFT if drifts else 0.0, frame, shown(found.runs), _residual(found.runs), note, lane.ordered,
+            pieces,
+            Basis.SKEW_CORRECTED if skew_s else Basis.ZONE_SOLVED,
+            _verdict(found, sure),
+            zone,
+            offset_s,
+            skew_s,
+            SCHED_DRIFT if drifts else 0.0,
+            frame,
+            shown(found.runs),
+            _residual(found.runs),
+            note,
+            lane.ordered,
         ),
         doubt_s + lane.year_doubt_s,
-    )  # fmt: skip
+    )
 
 
 def boot_solution(lane: Lane, found: Estimate, frame: str, doubt_s: float, sure: bool) -> Solution:
     """Seconds since boot: the epoch wanders, so it is taken from the anchors nearest to each time."""
     knots = sorted(knot for run in found.runs for knot in _knots(run))
     own_doubt_s = max(run.width_s + run.scatter_s for run in found.runs)
-    piece = Piece(float("inf"), tuple(wall for wall, _ in knots), tuple(c for _, c in knots), own_doubt_s + doubt_s)
+    piece = Piece(
+        float("inf"), tuple(wall for wall, _ in knots), tuple(c for _, c in knots), own_doubt_s + doubt_s
+    )
     return Solution(
-        (piece,), Basis.BOOT_SOLVED, _verdict(found, sure), "boot", drift=SCHED_DRIFT, frame=frame,
-        anchors=shown(found.runs), residual_s=_residual(found.runs), by_line=lane.ordered,
-    )  # fmt: skip
+        (piece,),
+        Basis.BOOT_SOLVED,
+        _verdict(found, sure),
+        "boot",
+        drift=SCHED_DRIFT,
+        frame=frame,
+        anchors=shown(found.runs),
+        residual_s=_residual(found.runs),
+        by_line=lane.ordered,
+    )
 
 
 def _knots(run: Run) -> list[tuple[float, float]]:

@@ -35,7 +35,10 @@ class Skew:
 
 
 def of_hosts(
-    events: Iterable[Event], stampers: Stampers, given: Mapping[str, float], links: Mapping[str, list[ClockAnchor]]
+    events: Iterable[Event],
+    stampers: Stampers,
+    given: Mapping[str, float],
+    links: Mapping[str, list[ClockAnchor]],
 ) -> dict[str, Skew]:
     """Skew of each host that differs from the control plane; `links` are differences to other machines, by host."""
     found: dict[str, list[ClockAnchor]] = defaultdict(list)
@@ -61,8 +64,13 @@ def _measured(host: str, anchors: list[ClockAnchor]) -> Skew | None:
     centre = median(values)
     scatter_s = median(abs(value - centre) for value in values)
     if scatter_s > GATE_S:
-        return Skew(0.0, abs(centre) + scatter_s, "refused", residual_s=scatter_s,
-                    note=f"{len(values)} comparisons of {host} with other machines disagree (scatter {scatter_s:.0f} s)")  # fmt: skip
+        return Skew(
+            0.0,
+            abs(centre) + scatter_s,
+            "refused",
+            residual_s=scatter_s,
+            note=f"{len(values)} comparisons of {host} with other machines disagree (scatter {scatter_s:.0f} s)",
+        )
     if abs(centre) <= LEAST_S:
         return None
     near = [value for value in values if abs(value - centre) <= GATE_S]
@@ -75,8 +83,10 @@ def _measured(host: str, anchors: list[ClockAnchor]) -> Skew | None:
     if not sure:
         note += f", by {len(near)} comparison{'s' if len(near) > 1 else ''} only"
     return Skew(
-        seconds, doubt_s if sure else doubt_s + abs(seconds), "solved" if sure else "assumed", tuple(anchors[:12]),
-        round(scatter_s, 3), note,
-    )  # fmt: skip
-
-
+        seconds,
+        doubt_s if sure else doubt_s + abs(seconds),
+        "solved" if sure else "assumed",
+        tuple(anchors[:12]),
+        round(scatter_s, 3),
+        note,
+    )

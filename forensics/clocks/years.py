@@ -17,18 +17,17 @@ import regex
 from .. import stamps
 from ..model import Source, StampForm
 from .lanes import Lane, Lanes
+from .yearless import DAY_S, in_year, is_leap_day, nearest_year, without_year
 
-_DAY_S = 86400.0
-_HALF_YEAR_S = 183 * _DAY_S
-_YEAR_S = 366 * _DAY_S
-_START_S = float(calendar.timegm((stamps.YEARLESS_YEAR, 1, 1, 0, 0, 0)))
-_LEAP_DAY_S = 59 * _DAY_S
-"""Start of 29 February, counted from the start of a leap year."""
-_CLOSE_S = 2 * _DAY_S
+_HALF_YEAR_S = 183 * DAY_S
+_YEAR_S = 366 * DAY_S
+_CLOSE_S = 2 * DAY_S
 _MOST_VOTES = 64
 _PATH_DATE = regex.compile(r"(?<!\d)(20[0-9]{2})([-_]?)([01][0-9])\2([0-3][0-9])(?!\d{5})")
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_WEEKDAY = regex.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d")
+_WEEKDAY = regex.compile(
+    r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +55,28 @@ class _Clues:
 def newest(sources: Sequence[Source], lanes: Lanes, captured_at_s: float | None) -> Newest | None:
     """The latest dated thing of the bundle."""
     if captured_at_s is not None:
-        return Newest(captured_at_s, "the given capture time", 1.5 * _DAY_S)
+        return Newest(captured_at_s, "the given capture time", 1.5 * DAY_S)
     captures = [
-        stamp.seconds for event in lanes.events if event.kind == "capture" for stamp in event.stamps
+        stamp.seconds
+        for event in lanes.events
+        if event.kind == "capture"
+        for stamp in event.stamps
         if stamp.form in (StampForm.INSTANT, StampForm.LOCAL)
-    ]  # fmt: skip
+    ]
     if captures:
-        return Newest(max(captures), "the recorded capture", 1.5 * _DAY_S)
+        return Newest(max(captures), "the recorded capture", 1.5 * DAY_S)
     dated = [
-        max(lane.walls) for lane in lanes.lanes if lane.key.form in (StampForm.INSTANT, StampForm.LOCAL) and lane.walls
+        max(lane.walls)
+        for lane in lanes.lanes
+        if lane.key.form in (StampForm.INSTANT, StampForm.LOCAL) and lane.walls
     ]
     if dated:
-        return Newest(max(dated), "the newest dated line of the bundle", 7 * _DAY_S)
+        return Newest(max(dated), "the newest dated line of the bundle", 7 * DAY_S)
     named = [moment for source in sources if (moment := _date_in_path(source.path)) is not None]
     if named:
-        return Newest(max(named), "a date in a file name", 1.5 * _DAY_S)
+        return Newest(max(named), "a date in a file name", 1.5 * DAY_S)
     written = [source.mtime_s for source in sources if source.mtime_s]
-    return Newest(max(written), "the file times", 1.5 * _DAY_S, sure=False) if written else None
+    return Newest(max(written), "the file times", 1.5 * DAY_S, sure=False) if written else None
 
 
 def _date_in_path(path: str) -> float | None:
@@ -80,8 +84,13 @@ def _date_in_path(path: str) -> float | None:
     return max((stamp.seconds for stamp in dates if stamp), default=None)
 
 
-def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mapping[str, float | None]) -> None:
+def settle(
+    lanes: Lanes, latest: Newest | None, year: int | None, written: Mapping[str, float | None]
+) -> None:
     """Fill `walls`, `year` and `year_note` of every year-less lane; `written` are file times by path."""
+    for lane in lanes.lanes:
+        if lane.key.form is StampForm.CLOCK and latest is not None:
+            lane.walls = [latest.seconds // DAY_S * DAY_S + wall for wall in lane.walls]
     clues = _clues(lanes)
     for index, clue in clues.items():
         lane = lanes.lanes[index]
@@ -91,26 +100,15 @@ def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mappi
             last, note, doubt_s = clue.beside.most_common(1)[0][0], "year printed beside it", 0.0
         else:
             last, note, doubt_s = _last_year(lane, clue, latest, written.get(lane.key.source))
-        lane.walls = [
-            _wall(wall - _START_S, last + turn) for wall, turn in zip(lane.walls, clue.turns, strict=True)
-        ]
+        lane.walls = [in_year(wall, last + turn) for wall, turn in zip(lane.walls, clue.turns, strict=True)]
         lane.year = last + clue.turns[0]
         lane.year_note, lane.year_doubt_s = note, doubt_s
 
 
 def shift(lane: Lane, years: int) -> None:
     """Move a settled lane by whole years, keeping month, day and time."""
-    lane.walls = [_wall(*_since_start(wall, years)) for wall in lane.walls]
+    lane.walls = [in_year(seconds, year + years) for seconds, year in map(without_year, lane.walls)]
     lane.year = None if lane.year is None else lane.year + years
-
-
-def _since_start(wall: float, years: int) -> tuple[float, int]:
-    """(seconds since the start of a leap year, year moved by `years`)."""
-    moment = stamps.wall(wall)
-    since_s = wall - calendar.timegm((moment.year, 1, 1, 0, 0, 0))
-    if since_s >= _LEAP_DAY_S and not calendar.isleap(moment.year):
-        since_s += _DAY_S
-    return since_s, moment.year + years
 
 
 def _clues(lanes: Lanes) -> dict[int, _Clues]:
@@ -124,19 +122,14 @@ def _clues(lanes: Lanes) -> dict[int, _Clues]:
             clue = found.get(index)
             if clue is None:
                 continue
-            own_s = lanes.lanes[index].walls[position] - _START_S
+            own_s = lanes.lanes[index].walls[position]
             if len(event.stamps) > 1 and clue.beside.total() < _MOST_VOTES:
                 for stamp in event.stamps:
                     if stamp.form in (StampForm.INSTANT, StampForm.LOCAL):
-                        clue.beside[_nearest_year(own_s, stamp.seconds) - clue.turns[position]] += 1
+                        clue.beside[nearest_year(own_s, stamp.seconds) - clue.turns[position]] += 1
             if len(clue.weekdays) < _MOST_VOTES and (weekday := _WEEKDAY.search(event.raw[:160])):
                 clue.weekdays.append((position, _DAYS.index(weekday[1])))
     return found
-
-
-def _nearest_year(since_start_s: float, moment_s: float) -> int:
-    near = stamps.wall(moment_s).year
-    return min((near, near - 1, near + 1), key=lambda year: abs(_wall(since_start_s, year) - moment_s))
 
 
 def _turns(walls: Sequence[float]) -> list[int]:
@@ -161,12 +154,16 @@ def _last_year(
     """The latest year in which the last line is not younger than the bundle; its reason and its doubt in seconds."""
     if latest is None:
         return stamps.YEARLESS_YEAR, "nothing tells the year", 50 * _YEAR_S
-    newest_s = max(wall - _START_S for wall, turn in zip(lane.walls, clue.turns, strict=True) if turn == 0)
+    newest_s = max(wall for wall, turn in zip(lane.walls, clue.turns, strict=True) if turn == 0)
     first = stamps.wall(latest.seconds).year + 1
     years = [year for year in range(first, first - 12, -1) if _possible(lane, clue, year)] or [first - 1]
-    last = next((year for year in years if _wall(newest_s, year) <= latest.seconds + latest.slack_s), years[-1])
+    last = next(
+        (year for year in years if in_year(newest_s, year) <= latest.seconds + latest.slack_s), years[-1]
+    )
     close = any(
-        abs(_wall(newest_s, last) - moment) <= _CLOSE_S for moment in (latest.seconds, written_s) if moment is not None
+        abs(in_year(newest_s, last) - moment) <= _CLOSE_S
+        for moment in (latest.seconds, written_s)
+        if moment is not None
     )
     return last, f"year from {latest.what}", 0.0 if latest.sure or close else _YEAR_S
 
@@ -174,15 +171,9 @@ def _last_year(
 def _possible(lane: Lane, clue: _Clues, last_year: int) -> bool:
     """29 February must exist in the years that the lane would have, and printed weekdays must fit."""
     for wall, turn in zip(lane.walls, clue.turns, strict=True):
-        if _LEAP_DAY_S <= wall - _START_S < _LEAP_DAY_S + _DAY_S and not calendar.isleap(last_year + turn):
+        if is_leap_day(wall) and not calendar.isleap(last_year + turn):
             return False
     return all(
-        stamps.wall(_wall(lane.walls[position] - _START_S, last_year + clue.turns[position])).weekday() == weekday
+        stamps.wall(in_year(lane.walls[position], last_year + clue.turns[position])).weekday() == weekday
         for position, weekday in clue.weekdays
     )
-
-
-def _wall(since_start_s: float, year: int) -> float:
-    """Seconds since the start of a leap year → the same month, day and time in another year."""
-    days_s = since_start_s if since_start_s < _LEAP_DAY_S or calendar.isleap(year) else since_start_s - _DAY_S
-    return calendar.timegm((year, 1, 1, 0, 0, 0)) + days_s

@@ -15,19 +15,68 @@ from functools import lru_cache
 from math import ceil, floor
 
 UTCOFFSETS_MIN = (
-    -720, -660, -600, -570, -540, -480, -420, -360, -300, -270, -240, -210, -180, -150, -120, -60, 0, 60, 120, 180,
-    210, 240, 270, 300, 330, 345, 360, 390, 420, 480, 510, 525, 540, 570, 585, 600, 630, 660, 690, 720, 765, 780, 825,
+    -720,
+    -660,
+    -600,
+    -570,
+    -540,
+    -480,
+    -420,
+    -360,
+    -300,
+    -270,
+    -240,
+    -210,
+    -180,
+    -150,
+    -120,
+    -60,
+    0,
+    60,
+    120,
+    180,
+    210,
+    240,
+    270,
+    300,
+    330,
+    345,
+    360,
+    390,
+    420,
+    480,
+    510,
+    525,
+    540,
+    570,
+    585,
+    600,
+    630,
+    660,
+    690,
+    720,
+    765,
+    780,
+    825,
     840,
-)  # fmt: skip
+)
 """Every offset in civil use since 2000, in minutes."""
 OFFSETS_S = tuple(sorted(0.0 - 60.0 * minutes for minutes in UTCOFFSETS_MIN))
 """The same as seconds to be added to a printed local time."""
 _DAY_S = 86400.0
 _STEP_S = 5 * _DAY_S
 _WELL_KNOWN = (
-    "Europe/Berlin", "Europe/London", "America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles",
-    "Australia/Sydney", "America/Sao_Paulo", "Europe/Athens", "Asia/Jerusalem",
-)  # fmt: skip
+    "Europe/Berlin",
+    "Europe/London",
+    "America/New_York",
+    "America/Chicago",
+    "America/Denver",
+    "America/Los_Angeles",
+    "Australia/Sydney",
+    "America/Sao_Paulo",
+    "Europe/Athens",
+    "Asia/Jerusalem",
+)
 """Names that stand for all zones with the same rules."""
 
 
@@ -95,7 +144,9 @@ def _rules(first_day: int, last_day: int) -> tuple[Rule, ...]:
 
 @lru_cache(maxsize=1)
 def _names() -> tuple[str, ...]:
-    return tuple(sorted(name for name in zoneinfo.available_timezones() if "/" in name and name[:4] != "Etc/"))
+    return tuple(
+        sorted(name for name in zoneinfo.available_timezones() if "/" in name and name[:4] != "Etc/")
+    )
 
 
 def fold_rules(before_wall_s: float, after_wall_s: float, slack_s: float = 900.0) -> tuple[Rule, ...]:
@@ -110,7 +161,11 @@ def fold_rules(before_wall_s: float, after_wall_s: float, slack_s: float = 900.0
             turn, restart = utc + before, utc + after
             set_back = after < before
             before = after
-            if set_back and turn - slack_s <= before_wall_s < turn and restart <= after_wall_s < restart + slack_s:
+            if (
+                set_back
+                and turn - slack_s <= before_wall_s < turn
+                and restart <= after_wall_s < restart + slack_s
+            ):
                 found.append(rule)
                 break
     return tuple(found)
@@ -119,7 +174,9 @@ def fold_rules(before_wall_s: float, after_wall_s: float, slack_s: float = 900.0
 def matching(candidates: Iterable[Rule], known: Iterable[tuple[float, float]]) -> tuple[Rule, ...]:
     """Rules that agree with what is known: (instant, offset to be added to local time)."""
     facts = tuple(known)
-    return tuple(rule for rule in candidates if all(rule.utcoffset_s(utc) == -offset for utc, offset in facts))
+    return tuple(
+        rule for rule in candidates if all(rule.utcoffset_s(utc) == -offset for utc, offset in facts)
+    )
 
 
 def _changes(zone: tzinfo, start_s: float, end_s: float) -> tuple[float, tuple[tuple[float, float], ...]]:

@@ -80,7 +80,7 @@ DERIVED: dict[str, Derived] = {
             "oom_loading_weights", "oom_profiling", "oom_sampler_warmup", "oom_allocating_kv", "oom_capturing_graphs",
             "oom_serving", "oom_big_prefill", "oom_unknown_site", "kill_container_limit", "kill_pod_limit", "kill_node",
             "kill_node_allocatable", "kill_unit_limit", "kill_unknown_limit", "probe_kill_loading",
-            "probe_kill_serving", "gpu_leak", "host_leak", "config_exception", "uncaught_exception", "first_hang", "killed_after_grace",
+            "probe_kill_serving", "gpu_leak", "host_leak", "config_exception", "uncaught_exception", "first_hang", "killed_after_grace", "kv_budget_spent",
         )),
         (Role.SYMPTOM, Severity.ERROR, (
             "gpu_neighbour", "gpu_fragmented", "gpu_climb", "host_climb", "oomkilled_status", "oomkilled_child",
@@ -90,7 +90,7 @@ DERIVED: dict[str, Derived] = {
         (Role.CONTEXT, Severity.NOTICE, (
             "kv_full", "kv_low", "traffic_flat", "traffic_grew", "free_but_refused", "request_absurd", "queue_grew",
             "not_ready_at_death", "ready_at_death", "graceful_stop", "service_healthy", "gpu_plateau", "memory_below_limit",
-            "no_neighbour", "requests_refused", "stop_requested", "engine_error_before_probe",
+            "no_neighbour", "requests_refused", "stop_requested", "engine_error_before_probe", "host_cache",
         )),
     )
     for name in names

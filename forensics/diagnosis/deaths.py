@@ -19,8 +19,9 @@ LINGER_S = 180.0
 """A container may outlive its dead engine this long (watchdogs, grace periods)."""
 WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
 WITNESS_SIGNATURES = frozenset({
-    "k8s.evicted", "ray.memory_monitor_kill", "oomd.systemd_oomd_killed", "oomd.earlyoom_killed", "systemd.result_oom_kill",
-    "runtime.docker_die", "runtime.docker_oom",
+    "k8s.evicted", "kubelet.pod_evicted", "ray.memory_monitor_kill", "oomd.pressure_kill", "oomd.swap_kill",
+    "oomd.earlyoom_sigkill", "oomd.earlyoom_sigterm", "oomd.nohang_kill", "systemd.unit_oom_killed", "systemd.scope_oom",
+    "systemd.main_exited", "systemd.oomd_killed_unit",
 })  # fmt: skip
 
 

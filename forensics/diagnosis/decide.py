@@ -94,7 +94,7 @@ def _of_engine(case: Case, death: Death) -> bool:
 def _judge(case: Case, death: Death) -> _Judged:
     sifted = evidence_stage.sift(case, death, case.findings)
     derived = tuple(finding for rule in rules.ALL for finding in rule(case, death))
-    found = (*sifted.evidence, *derived)
+    found = evidence_stage.distinct((*sifted.evidence, *derived))
     lines = sum(source.lines for source in case.sources)
     return _Judged(death, rank.rank(case.library, found, lines), found, sifted.decoys)
 

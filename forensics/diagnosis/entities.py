@@ -34,7 +34,7 @@ class Join:
     left: str
     right: str
     reason: str
-    """`stated`, `arguments`, `start_time`, `file_name`, `only_candidate`."""
+    """`stated`, `arguments`, `start_time`, `end_time`, `file_name`, `only_candidate`."""
 
 
 @dataclass(slots=True)
@@ -124,6 +124,7 @@ class _Log:
     source: str
     arguments: dict[str, object]
     first_s: float | None
+    last_s: float | None
 
 
 @dataclass(slots=True)
@@ -131,6 +132,7 @@ class _Pod:
     name: str
     arguments: list[str] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
     gpus: int = 0
     described: bool = False
 
@@ -150,17 +152,20 @@ def _place_files(entities: Entities, events: Sequence[Event]) -> None:
 
 def _ownerless_logs(events: Sequence[Event]) -> list[_Log]:
     arguments: dict[str, dict[str, object]] = {}
-    first: dict[str, float | None] = {}
+    times: dict[str, list[float]] = {}
     for event in events:
         if event.channel not in _ENGINE_CHANNELS or names_of(event.scope):
             continue
         source = event.locator.source
-        first.setdefault(source, event.time.utc_s)
-        if first[source] is None:
-            first[source] = event.time.utc_s
+        times.setdefault(source, [])
+        if event.time.utc_s is not None:
+            times[source].append(event.time.utc_s)
         if event.kind in ("engine_args", "engine_config"):
             arguments.setdefault(source, {}).update(event.fields)
-    return [_Log(source, arguments.get(source, {}), first[source]) for source in sorted(first)]
+    return [
+        _Log(source, arguments.get(source, {}), min(seen, default=None), max(seen, default=None))
+        for source, seen in sorted(times.items())
+    ]
 
 
 def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
@@ -183,6 +188,8 @@ def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
             pod.starts.append(event.time.utc_s)
         elif isinstance(started, int | float):
             pod.starts.append(float(started))
+        if event.kind == "container_terminated" and event.time.utc_s is not None:
+            pod.ends.append(event.time.utc_s)
     return list(pods.values())
 
 
@@ -200,6 +207,8 @@ def _fit(log: _Log, pod: _Pod) -> tuple[int, str]:
             return -1, ""
     if log.first_s is not None and any(-3 <= log.first_s - start <= 120 for start in pod.starts):
         points, reason = points + 3, reason or "start_time"
+    if log.last_s is not None and any(-60 <= end - log.last_s <= 120 for end in pod.ends):
+        points, reason = points + 2, reason or "end_time"
     shared = _words(log.source) & _words(workload_of(pod.name))
     if shared:
         points, reason = points + 2, reason or "file_name"

@@ -46,6 +46,39 @@ def sift(case: Case, death: Death, findings: Iterable[Finding]) -> Sifted:
     return Sifted(tuple(evidence), tuple(decoys))
 
 
+SAME_FACT_S = 5.0
+
+
+def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """One finding a fact: the same thing said by several sources, or several times in a row, counts once.
+
+    Of copies, the one with the smallest uncertainty stays, then the earliest.
+    """
+    kept: list[Finding] = []
+    ordered = sorted(findings, key=lambda f: (f.time.uncertainty_s, f.time.utc_s or 0.0, f.locator.source, f.locator.line))
+    for finding in ordered:
+        if not any(_same_fact(other, finding) for other in kept):
+            kept.append(finding)
+    kept.sort(key=lambda f: (f.time.utc_s is None, f.time.utc_s or 0.0, f.locator.source, f.locator.line))
+    return tuple(kept)
+
+
+def _same_fact(one: Finding, other: Finding) -> bool:
+    if one.signature != other.signature or one.event.kind != other.event.kind:
+        return False
+    a, b = one.time, other.time
+    if a.utc_s is not None and b.utc_s is not None:
+        slack = SAME_FACT_S + min(a.uncertainty_s + b.uncertainty_s, 600.0)
+        if abs(a.utc_s - b.utc_s) > slack:
+            return False
+    elif one.locator.source == other.locator.source:
+        return one.event.text == other.event.text
+    return all(one.fields.get(key) == value for key, value in other.fields.items() if key in one.fields and key in _IDENTITY)
+
+
+_IDENTITY = frozenset({"victim_pid", "xid", "exit_code", "tried_to_allocate_gib", "pid", "container_id"})
+
+
 def objection(case: Case, death: Death, finding: Finding) -> str:
     """Why a finding is no evidence for a death: a key of the decoy texts, or empty when it is evidence."""
     if finding.quoted:

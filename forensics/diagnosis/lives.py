@@ -14,6 +14,8 @@ from .entities import Entities
 from .model import Life, Phase
 
 SAME_START_S = 3.0
+BANNER_LINES = 25
+"""A banner may span this many lines (a logo, then the arguments); the same banner further on is another start."""
 _ORDER = tuple(Phase)
 _CHANNELS = frozenset({"engine", "container", "plain", "ray"})
 
@@ -31,7 +33,8 @@ class _Draft:
     progress_line: int = 0
     dead: set[int] = field(default_factory=set)
     """Lines at which the engine says that it is gone."""
-    banners: set[str] = field(default_factory=set)
+    banners: dict[str, int] = field(default_factory=dict)
+    """Banner signature → line where it was seen last."""
     beyond_banner: bool = False
 
 
@@ -64,7 +67,9 @@ def _is_engine_log(
     events: Sequence[Event], findings: Mapping[tuple[str, int], Sequence[Finding]], phases: Mapping[str, str]
 ) -> bool:
     return any(event.channel == "engine" for event in events) or any(
-        finding.signature in phases for event in events for finding in findings.get(_key(event), ())
+        finding.signature in phases or (finding.role is Role.CAUSE and not finding.quoted)
+        for event in events
+        for finding in findings.get(_key(event), ())
     )
 
 
@@ -84,12 +89,13 @@ def _cut(
         own = [f for f in findings.get(_key(event), ()) if not f.quoted]
         phase = _phase_of(own, phases)
         banner = next((f.signature for f in own if phases.get(f.signature) == Phase.STARTING), "")
-        if banner and (draft.beyond_banner or banner in draft.banners):
+        again = event.locator.line - draft.banners.get(banner, event.locator.line) > BANNER_LINES
+        if banner and (draft.beyond_banner or again):
             if draft.events:
                 yield draft
             draft = _Draft(entity, source)
         if banner:
-            draft.banners.add(banner)
+            draft.banners[banner] = event.locator.line
         elif phase is not None or any(f.role in (Role.CAUSE, Role.CONSEQUENCE) for f in own):
             draft.beyond_banner = True
         draft.events.append(event)
@@ -149,8 +155,15 @@ def _finish(draft: _Draft, activity_lines: Sequence[int]) -> Life:
 
 
 def _fatal(draft: _Draft, last_sign_line: int) -> Finding | None:
-    """The first cause or death line after the last progress; a death line alone when progress seems to follow it."""
-    lost = [f for f in draft.findings if f.role is Role.CAUSE or f.locator.line in draft.dead]
+    """The first cause or death line after the last progress; a death line alone when progress seems to follow it.
+
+    What a run prints after it was asked to stop is no fault.
+    """
+    stop = draft.shutdown.locator.line if draft.shutdown is not None else float("inf")
+    lost = [
+        f for f in draft.findings
+        if (f.role is Role.CAUSE or f.locator.line in draft.dead) and f.locator.line < stop
+    ]  # fmt: skip
     after = [f for f in lost if f.locator.line > last_sign_line]
     if after:
         return after[0]
@@ -197,9 +210,8 @@ def _printed(event: Event) -> float | None:
 def _united(one: Life, other: Life) -> Life:
     """Two views of a life: the one with more findings tells the story, the other is named as a source."""
     rich, poor = (one, other) if len(one.findings) >= len(other.findings) else (other, one)
-    later = max(one.end, other.end, key=lambda event: (event.time.utc_s or 0.0, event.locator.line))
     deeper = max(one.phase, other.phase, key=_ORDER.index)
     return replace(
-        rich, sources=(*one.sources, *other.sources), end=later, phase=deeper, ready=rich.ready or poor.ready,
+        rich, sources=(*rich.sources, *poor.sources), phase=deeper, ready=rich.ready or poor.ready,
         shutdown=rich.shutdown or poor.shutdown, fatal=rich.fatal or poor.fatal, last_activity=rich.last_activity or poor.last_activity,
     )  # fmt: skip

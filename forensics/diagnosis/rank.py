@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..model import Finding
+from ..model import Finding, Role
 from ..signatures import Cause, Library
 from .model import Confidence, Hypothesis
 
@@ -27,7 +27,20 @@ def rank(library: Library, evidence: Sequence[Finding], context_lines: int) -> t
     drafts = [draft for draft in drafts if draft.decisive or draft.supporting]
     drafts = _folded(drafts)
     drafts.sort(key=_key)
-    return tuple(replace(draft, confidence=_confidence(draft, context_lines)) for draft in drafts)
+    ranked = [replace(draft, confidence=_confidence(draft, context_lines)) for draft in drafts]
+    return tuple(h for h in ranked if h is ranked[0] or _adds(h, ranked[0]))
+
+
+def _adds(hypothesis: Hypothesis, top: Hypothesis) -> bool:
+    """An alternative is worth a row when it has a decisive finding.
+
+    Without one it is worth a row when the first has none either, or when it rests on a fault line that the first
+    does not use.
+    """
+    if hypothesis.decisive or not top.decisive:
+        return any(f.role is not Role.CONTEXT for f in hypothesis.evidence)
+    used = set(map(id, top.evidence))
+    return any(f.role is Role.CAUSE and id(f) not in used for f in hypothesis.supporting)
 
 
 def rank_one(cause: Cause, evidence: Sequence[Finding]) -> Hypothesis:

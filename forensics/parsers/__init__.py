@@ -7,14 +7,31 @@ from __future__ import annotations
 
 from ..sources import Format
 from . import (
+    dmesg_json,
     docker,
     documents,
+    engine,
+    engine_config,
+    journal,
+    journal_documents,
     k8s_objects,
     k8s_text,
+    kernel,
     kubectl_lines,
     kubelet,
     log,
+    metrics,
+    nvidia_csv,
+    nvidia_text,
+    output,
+    ray,
     runtime,
+    sadf,
+    sar,
+    snapshot,
+    systemctl,
+    systemd,
+    timeseries,
 )
 from .log import Dialect
 
@@ -22,6 +39,13 @@ DIALECTS: dict[str, Dialect] = {
     "k8s": Dialect("k8s", anchors=kubectl_lines.ANCHORS),
     "kubelet": kubelet.DIALECT,
     "runtime": runtime.DIALECT,
+    "kernel": kernel.DIALECT,
+    "systemd": systemd.DIALECT,
+    "host": log.combined("host", journal.DIALECT, engine.OUTPUT),
+    "engine": engine.DIALECT,
+    "ray": ray.DIALECT,
+    "container": engine.OUTPUT,
+    "plain": log.combined("plain", kernel.PLAIN, systemd.PLAIN, engine.OUTPUT),
 }
 
 FORMATS: tuple[Format, ...] = (
@@ -37,4 +61,18 @@ FORMATS: tuple[Format, ...] = (
     documents.COMPOSE,
     documents.JSON,
     documents.YAML,
+    dmesg_json.FORMAT,
+    *journal_documents.FORMATS,
+    *journal.FORMATS,
+    *systemctl.FORMATS,
+    engine_config.FORMAT,
+    nvidia_csv.FORMAT,
+    *nvidia_text.FORMATS,
+    metrics.FORMAT,
+    *timeseries.FORMATS,
+    *snapshot.FORMATS,
+    sar.FORMAT,
+    *sadf.FORMATS,
+    ray.STATUS,
+    output.FORMAT,
 )

@@ -1,7 +1,8 @@
-"""Files of the memory controller, version 1 and 2 (kernel Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst).
+"""Files of the memory controller, version 1 and 2 (kernel Documentation/admin-guide/cgroup-v2.rst,
+cgroup-v1/memory.rst).
 
-Tiny files are known by their name only: one number says nothing by itself. Inside a saved session the name is the
-heading or the command above them.
+Tiny files are known by their name only: one number says nothing by itself. Inside a saved session the name
+is the heading or the command above them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterator
 
 import regex
 
-from ..model import Event, Locator, Scope
+from ..model import Event, Locator
+from .cgroup_path import path_scope
 from .sections import Section
 
 _SINGLE = {
@@ -32,6 +34,8 @@ _SINGLE = {
     "memory.soft_limit_in_bytes": "memory_low_bytes",
     "memory.memsw.limit_in_bytes": "memsw_max_bytes",
     "memory.memsw.usage_in_bytes": "memsw_current_bytes",
+    "memory.memsw.max_usage_in_bytes": "memsw_peak_bytes",
+    "memory.memsw.failcnt": "memsw_failcnt",
     "memory.failcnt": "failcnt",
     "pids.current": "pids_current",
     "pids.max": "pids_max",
@@ -42,29 +46,22 @@ _KEYED = ("memory.events.local", "memory.events", "memory.swap.events", "memory.
 NAMES = (*sorted(_SINGLE, key=len, reverse=True), *_KEYED, "memory.pressure")
 UNLIMITED = 1 << 62
 """Version 1 prints 9223372036854771712 for no limit."""
-_NAME = regex.compile(rf"(?<![\w.])(?:{'|'.join(regex.escape(n) for n in sorted(NAMES, key=len, reverse=True))})(?![\w]|\.[a-z]+\.)")
+_ALTERNATIVES = "|".join(regex.escape(name) for name in sorted(NAMES, key=len, reverse=True))
+_NAME = regex.compile(rf"(?<![\w.])(?:{_ALTERNATIVES})(?!\w|\.[a-z]+\.)")
 _NUMBER = regex.compile(r"\d{1,20}|max")
 _PAIR = regex.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,20})")
-_GREPPED = regex.compile(r"(?P<path>\S*?)(?P<name>memory\.[a-z_.]+|pids\.[a-z.]+|cgroup\.[a-z.]+): ?(?P<rest>\S.*)")
+_GREPPED = regex.compile(
+    r"(?P<path>\S*?)(?P<name>memory\.[a-z_.]+|pids\.[a-z.]+|cgroup\.[a-z.]+): ?(?P<rest>\S.*)"
+)
 _PRESSURE = regex.compile(
     r"(?P<kind>some|full) avg10=(?P<a>[\d.]+) avg60=(?P<b>[\d.]+) avg300=(?P<c>[\d.]+) total=(?P<total>\d+)"
 )
-_POD = regex.compile(r"pod(?P<uid>[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
-_CONTAINER = regex.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
 
 
 def name_in(title: str) -> str:
     """The controller file that a path, heading or command names, or an empty string."""
     found = _NAME.findall(title)
     return str(found[-1]) if found else ""
-
-
-def scope_in(path: str) -> Scope:
-    """Pod uid and container id from a cgroup path (`…pod<uid>.slice/cri-containerd-<id>.scope/…`)."""
-    pod, container = _POD.search(path), _CONTAINER.search(path)
-    return Scope(
-        pod_uid=pod["uid"].replace("_", "-") if pod else "", container_id=container[1] if container else ""
-    )
 
 
 def matches(section: Section) -> bool:
@@ -100,8 +97,9 @@ def _kind_of(keys: set[str]) -> str:
 def read(section: Section, source: str) -> list[Event]:
     """One `cgroup` event a file: `memory.max = 103079215104` with the field `memory_max_bytes`.
 
-    No limit (`max`) gives the field none and `unlimited`. Keys of `memory.events` and `memory.oom_control` keep their
-    names; amounts of `memory.stat` get `_bytes`. `local` marks `memory.events.local`. Pressure is in percent.
+    No limit (`max`) gives the field none and `unlimited`. Keys of `memory.events` and `memory.oom_control`
+    keep their names; amounts of `memory.stat` get `_bytes`. `local` marks `memory.events.local`. Pressure is
+    in percent.
     """
     grepped = [_GREPPED.fullmatch(line) for line in section.lines]
     if any(grepped) and not name_in(section.title):
@@ -109,12 +107,14 @@ def read(section: Section, source: str) -> list[Event]:
     pairs = [pair for line in section.lines if (pair := _PAIR.fullmatch(line.strip()))]
     name = name_in(section.title) or _kind_of({pair["key"] for pair in pairs})
     fields = _fields(name, section.filled)
-    return [_event(section, source, name, fields, section.line, section.line + len(section.lines) - 1)] if fields else []
+    return (
+        [_event(section, source, name, fields, section.line, section.line + len(section.lines) - 1)]
+        if fields
+        else []
+    )
 
 
-def _read_grepped(
-    section: Section, source: str, grepped: list[regex.Match[str] | None]
-) -> Iterator[Event]:
+def _read_grepped(section: Section, source: str, grepped: list[regex.Match[str] | None]) -> Iterator[Event]:
     """`grep . /sys/fs/cgroup/memory.*`: every line names its file."""
     files: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for i, found in enumerate(grepped):
@@ -165,16 +165,26 @@ def pressure(lines: tuple[str, ...]) -> dict[str, object]:
     return fields
 
 
-def _event(section: Section, source: str, name: str, fields: dict[str, object], first: int, last: int) -> Event:
+def _event(
+    section: Section, source: str, name: str, fields: dict[str, object], first: int, last: int
+) -> Event:
     if name in _SINGLE:
         value = section.filled[0].strip()
         text = f"{name} = {value}"
     elif name == "memory.stat":
-        told = ("anon_bytes", "file_bytes", "shmem_bytes", "kernel_bytes", "total_rss_bytes", "total_cache_bytes")
+        told = (
+            "anon_bytes",
+            "file_bytes",
+            "shmem_bytes",
+            "kernel_bytes",
+            "total_rss_bytes",
+            "total_cache_bytes",
+        )
         text = f"{name}: " + " ".join(f"{key}={fields[key]}" for key in told if key in fields)
     else:
         text = f"{name}: " + " ".join(f"{key}={value}" for key, value in fields.items() if key != "local")
     return Event(
-        Locator(source, first, last), "cgroup", "cgroup", text, scope=scope_in(f"{source}/{section.title}").merged(section.scope),
+        Locator(source, first, last), "cgroup", "cgroup", text,
+        scope=path_scope(f"{source}/{section.title}").merged(section.scope),
         fields={"file": name, **fields}, raw="\n".join(section.filled)[:4000],
     )  # fmt: skip

@@ -7,20 +7,24 @@ import regex
 from .. import stamps
 from ..model import RawStamp
 
+_CLOCK = (
+    r"(?P<h>\d{1,2})[:时](?P<m>\d\d)[:分](?P<s>\d\d)秒?"
+    r"(?: (?P<half>AM|PM))?(?: (?P<zone>[A-Z]{2,5}|[+-]\d{2,4}))?"
+)
 _DATE = regex.compile(
-    r"(?:\p{L}{2,4}\.? +)?(?P<month>\p{L}{3,5}\.?|\d{1,2}月) +(?P<day>\d{1,2}) +(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)"
-    r"(?: (?P<half>AM|PM))?(?: (?P<zone>[A-Z]{2,5}|[+-]\d{2,4}))? (?P<year>\d{4})"
+    r"(?:\p{L}{2,4}\.? +)?(?P<month>\p{L}{3,5}\.?|\d{1,2}月) +(?P<day>\d{1,2})"
+    rf" +{_CLOCK} (?P<year>\d{{4}})"
 )
 _DATE_DAY_FIRST = regex.compile(
-    r"(?:\p{L}{2,4}\.?,? +)?(?P<day>\d{1,2})\.? +(?P<month>\p{L}{3,5}\.?) +(?P<year>\d{4}),? +(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)"
-    r"(?: (?P<half>AM|PM))?(?: (?P<zone>[A-Z]{2,5}|[+-]\d{2,4}))?"
+    r"(?:\p{L}{2,4}\.?,? +)?(?P<day>\d{1,2})\.? +(?P<month>\p{L}{3,5}\.?) +(?P<year>\d{4}),?"
+    rf" +{_CLOCK}"
 )
 _CHINESE = regex.compile(
-    r"(?P<year>\d{4}) ?年 ?(?P<month>\d{1,2}) ?月 ?(?P<day>\d{1,2}) ?日(?: ?\p{L}+)? +(?P<h>\d{1,2})[:时](?P<m>\d\d)[:分](?P<s>\d\d)秒?"
-    r"(?: (?P<half>AM|PM))?(?: (?P<zone>[A-Z]{2,5}|[+-]\d{2,4}))?"
+    rf"(?P<year>\d{{4}}) ?年 ?(?P<month>\d{{1,2}}) ?月 ?(?P<day>\d{{1,2}}) ?日(?: ?\p{{L}}+)? +{_CLOCK}"
 )
 _ISO_ONLY = regex.compile(
-    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d(?: [A-Z]{2,5})?))?(?: m=\S+)?"
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+    r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d(?: [A-Z]{2,5})?))?(?: m=\S+)?"
 )
 _GO_ZONE = regex.compile(r"(?<=\d) ([+-]\d\d:?\d\d)\b")
 """Go prints a blank before the offset: `2025-09-24 09:37:31.118402113 +0000 UTC`."""
@@ -28,10 +32,11 @@ _EPOCH = regex.compile(r"1\d{9}(?:\.\d{1,9})?")
 
 
 def date_command(text: str, layer: str) -> RawStamp | None:
-    """A time at the start of `text`: ISO 8601, the output of `date` in English, German or Chinese, ctime, or Unix time.
+    """A time at the start of `text`: ISO 8601, the output of `date` in English, German or Chinese, ctime, or
+    Unix time.
 
-    `Tue Dec  9 04:48:10 UTC 2025` is an instant; other zone names (`CST`, `IST`) stay a remark on a local time, because
-    they do not decide the offset.
+    `Tue Dec  9 04:48:10 UTC 2025` is an instant; other zone names (`CST`, `IST`) stay a remark on a local
+    time, because they do not decide the offset.
     """
     text = _GO_ZONE.sub(r"\1", text.strip(), count=1)
     iso = stamps.iso(text, layer)
@@ -66,6 +71,7 @@ def _moment(found: regex.Match[str], layer: str) -> RawStamp | None:
     fixed = zone if zone in ("UTC", "GMT") else f"{zone}00" if zone[:1] in "+-" and len(zone) == 3 else zone
     known = fixed if fixed in ("UTC", "GMT") or fixed[:1] in ("+", "-") else ""
     stamp = stamps.iso(
-        f"{found['year']}-{month:02d}-{int(found['day']):02d} {hour:02d}:{found['m']}:{found['s']}{known}", layer
+        f"{found['year']}-{month:02d}-{int(found['day']):02d} {hour:02d}:{found['m']}:{found['s']}{known}",
+        layer,
     )
     return stamps.with_zone(stamp, zone) if stamp and zone and not known else stamp

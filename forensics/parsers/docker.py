@@ -15,15 +15,17 @@ import regex
 from .. import stamps
 from ..model import Event, Locator, Parsed, RawStamp, Scope, StampForm
 from ..sources import Format, Head
+from .json_yaml import read_json
 from .k8s_objects import quoted
-from .k8s_values import instant_at, terminated_text
-from .located import Object, dig, int_at, line_at, object_at, read_json, text_at
+from .k8s_values import instant_at, known, shown, terminated_text
+from .located import Object, dig, int_at, line_at, object_at, text_at
 from .tables import Header, header_of
 
 LAYER = "docker"
 _EVENT = regex.compile(
     r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d| [+-]\d{4} \w+)) "
-    r"(?P<type>container|image|network|volume|daemon|plugin|pod) (?P<action>[\w_]+(?:: [^(]*)?) ?(?P<id>[\w.:/@-]*)"
+    r"(?P<type>container|image|network|volume|daemon|plugin|pod) (?P<action>\w+(?:: [^(]*)?)"
+    r" ?(?P<id>[\w.:/@-]*)"
     r"(?: \((?P<attributes>.*)\))?\s*"
 )
 _ATTRIBUTE = regex.compile(r"(?P<key>[\w./-]+)=(?P<value>.*?)(?=, [\w./-]+=|$)", regex.DOTALL)
@@ -31,7 +33,7 @@ _JSON_EVENT = regex.compile(r'\{(?=.*"Type":"container")(?=.*"Action":").*\}\s*'
 
 
 def _scope(name: str, identity: str, labels: Mapping[str, Any]) -> Scope:
-    """A plain container, one of compose (logs name the service), or one of Kubernetes with its pod in labels."""
+    """A plain container, one of compose (its logs name the service), or one of Kubernetes, by its labels."""
     service = labels.get("com.docker.compose.service")
     return Scope(
         container=str(labels.get("io.kubernetes.container.name") or service or name),
@@ -40,10 +42,6 @@ def _scope(name: str, identity: str, labels: Mapping[str, Any]) -> Scope:
         pod_uid=str(labels.get("io.kubernetes.pod.uid") or ""),
         container_id=identity if regex.fullmatch(r"[0-9a-f]{64}", identity) else "",
     )
-
-
-def _known(fields: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if value not in (None, "", ())}
 
 
 def _number(value: object) -> int | None:
@@ -55,9 +53,11 @@ def _signal_of(exit_code: int | None) -> int | None:
 
 
 def read_events(text: str, source: str) -> Parsed:
-    """Lines of `docker events` as text or JSON. Health check executions are left out: they end all the time."""
+    """Lines of `docker events`, text or JSON. Executions of health checks are left out: they end always."""
     lines = text.split("\n")
-    events = [event for number, line in enumerate(lines, 1) if (event := _event(line, number, source)) is not None]
+    events = [
+        event for number, line in enumerate(lines, 1) if (event := _event(line, number, source)) is not None
+    ]
     return quoted(events, lines)
 
 
@@ -97,11 +97,15 @@ def _refined(event: Event, action: str, labels: Mapping[str, str], label: str) -
             "exit_code": code, "signal": _signal_of(code), "finished_s": finished,
             "started_s": finished - ran if finished is not None and ran is not None else None,
         }  # fmt: skip
-        return replace(event, kind="container_terminated", text=terminated_text(label, "", code), fields=_known(fields))
+        return replace(
+            event, kind="container_terminated", text=terminated_text(label, "", code), fields=known(fields)
+        )
     if action == "start":
         return replace(event, kind="container_started", text=f"container {label} started")
     if action == "kill":
-        return replace(event, kind="container_kill", fields=_known({"signal": _number(labels.get("signal", ""))}))
+        return replace(
+            event, kind="container_kill", fields=known({"signal": _number(labels.get("signal", ""))})
+        )
     return event
 
 
@@ -141,27 +145,33 @@ def _inspected(entry: Object, source: str) -> Iterator[Event]:
         "shm_size_bytes": None if shared_ipc else int_at(host, "ShmSize"),
         "args": tuple(str(part) for part in (text_at(entry, "Path"), *(dig(entry, "Args") or ())) if part),
         "image": text_at(entry, "Config", "Image"), "error": text_at(state, "Error"),
-        "restart_policy": text_at(host, "RestartPolicy", "Name"), "health": text_at(state, "Health", "Status"),
-        "started_s": started.seconds if started else None, "finished_s": finished.seconds if finished else None,
-        "env": dict(
-            item.split("=", 1) for item in dig(entry, "Config", "Env") or () if isinstance(item, str) and "=" in item
-        ) or None,
+        "restart_policy": text_at(host, "RestartPolicy", "Name"),
+        "health": text_at(state, "Health", "Status"),
+        "started_s": started.seconds if started else None,
+        "finished_s": finished.seconds if finished else None,
+        "env": dict(item.split("=", 1) for item in dig(entry, "Config", "Env") or () if "=" in str(item)),
     }  # fmt: skip
     stamp = started if running else finished
     line = line_at(state, "Status") or line_at(entry, "State")
     yield Event(
         Locator(source, line, line), "docker_state", "runtime",
-        f"container {name} {status}: exit_code={'' if code is None else code} oom_killed={str(killed).lower()}",
-        (stamp,) if stamp else (), scope, _known(fields),
+        f"container {name} {status}: exit_code={shown(code)} oom_killed={str(killed).lower()}",
+        (stamp,) if stamp else (), scope, known(fields),
     )  # fmt: skip
-    yield from _ends(state, ("StartedAt", "FinishedAt"), scope, source, code, "OOMKilled" if killed is True else "",
-                     last_state=running)  # fmt: skip
+    reason = "OOMKilled" if killed is True else ""
+    yield from _ends(state, ("StartedAt", "FinishedAt"), scope, source, code, reason, last_state=running)
 
 
 def _ends(
-    state: Object, keys: tuple[str, str], scope: Scope, source: str, code: int | None, reason: str, last_state: bool
+    state: Object,
+    keys: tuple[str, str],
+    scope: Scope,
+    source: str,
+    code: int | None,
+    reason: str,
+    last_state: bool,
 ) -> Iterator[Event]:
-    """Start and end of a container. While it runs, the end is that of its previous run, whose code is gone."""
+    """Start and end of a container. While it runs, the end is that of the run before, whose code is gone."""
     started, finished = instant_at(state, keys[0]), instant_at(state, keys[1])
     label = scope.container or scope.container_id[:12]
     if started is not None:
@@ -172,8 +182,8 @@ def _ends(
         line = line_at(state, keys[1])
         reason = "" if last_state else reason
         yield Event(
-            Locator(source, line, line), "container_terminated", "runtime", terminated_text(label, reason, code),
-            (finished,), scope, _known({
+            Locator(source, line, line), "container_terminated", "runtime",
+            terminated_text(label, reason, code), (finished,), scope, known({
                 "exit_code": code, "signal": _signal_of(code), "reason": reason, "last_state": last_state,
                 "finished_s": finished.seconds,
                 "started_s": started.seconds if started is not None and not last_state else None,
@@ -189,8 +199,8 @@ def _crictl_inspected(status: Object, source: str) -> Iterator[Event]:
     code = int_at(status, "exitCode") if exited else None
     line = line_at(status, "state")
     yield Event(
-        Locator(source, line, line), "container_state", "runtime", f"container {scope.container} {word}", scope=scope,
-        fields=_known({"state": word, "restart_count": int_at(status, "metadata", "attempt")}),
+        Locator(source, line, line), "container_state", "runtime", f"container {scope.container} {word}",
+        scope=scope, fields=known({"state": word, "restart_count": int_at(status, "metadata", "attempt")}),
     )  # fmt: skip
     yield from _ends(status, ("startedAt", "finishedAt"), scope, source, code, text_at(status, "reason"),
                      last_state=not exited)  # fmt: skip
@@ -205,7 +215,9 @@ def _sniff_inspect(head: Head) -> int:
     return 96 if docker or crictl else 0
 
 
-_AGO = regex.compile(r"(?P<count>\d+|About an?|Less than a) (?P<unit>second|minute|hour|day|week|month|year)s?")
+_AGO = regex.compile(
+    r"(?P<count>\d+|About an?|Less than a) (?P<unit>second|minute|hour|day|week|month|year)s?"
+)
 _UNIT_S = {
     "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0, "month": 30 * 86400.0,
     "year": 365 * 86400.0,
@@ -256,9 +268,9 @@ def _docker_row(cells: Mapping[str, str], place: Locator) -> Iterator[Event]:
     status = "exited" if exited else "running" if said.startswith("Up") else said.partition(" ")[0].lower()
     stamp = ago(exited["ago"] if exited else said)
     yield Event(
-        place, "docker_state", "runtime", f"container {name} {status}: exit_code={'' if code is None else code}",
+        place, "docker_state", "runtime", f"container {name} {status}: exit_code={shown(code)}",
         (stamp,) if stamp else (), Scope(container=name),
-        _known({"status": status, "exit_code": code, "image": cells["IMAGE"],
+        known({"status": status, "exit_code": code, "image": cells["IMAGE"],
                 "health": "unhealthy" if "(unhealthy)" in said else None}),
     )  # fmt: skip
 
@@ -267,11 +279,14 @@ def _crictl_row(cells: Mapping[str, str], place: Locator) -> Iterator[Event]:
     state = cells["STATE"].lower()
     scope = Scope(container=cells["NAME"], pod=cells.get("POD", ""), namespace=cells.get("NAMESPACE", ""))
     yield Event(place, "container_state", "runtime", f"container {cells['NAME']} {state}", scope=scope,
-                fields=_known({"state": state, "restart_count": _number(cells["ATTEMPT"])}))  # fmt: skip
+                fields=known({"state": state, "restart_count": _number(cells["ATTEMPT"])}))  # fmt: skip
 
 
 EVENTS = Format("docker.events", "docker events", _sniff_events, read_events)
 INSPECT = Format("docker.inspect", "docker or crictl inspect", _sniff_inspect, read_inspect)
 PS = Format(
-    "docker.ps", "docker ps or crictl ps", lambda head: 94 if any(map(_ps_header, head.lines[:5])) else 0, read_ps
+    "docker.ps",
+    "docker ps or crictl ps",
+    lambda head: 94 if any(map(_ps_header, head.lines[:5])) else 0,
+    read_ps,
 )

@@ -1,7 +1,8 @@
-"""Documents that are recognised by their syntax: docker compose files, and JSON or YAML without facts for this tool.
+"""Documents that are recognised by their syntax: docker compose files, and JSON or YAML without facts for
+this tool.
 
-Recognising the rest keeps the list of sources honest: a bundle's `analysis.json` or Helm values are read knowingly,
-not left over as unknown. Compose: the Compose Specification (compose-spec.io).
+Recognising the rest keeps the list of sources honest: a bundle's `analysis.json` or Helm values are read
+knowingly, not left over as unknown. Compose: the Compose Specification (compose-spec.io).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import regex
 
 from ..model import Diagnostic, Event, Locator, Parsed, Scope, Severity
 from ..sources import Format, Head
+from .json_yaml import read_json, read_yaml
 from .k8s_facts import DEFAULT_SHM_BYTES
 from .k8s_objects import quoted
-from .located import Object, dig, line_at, object_at, objects_at, read_json, read_yaml, text_at
+from .k8s_values import known
+from .located import Object, dig, object_at, objects_at, text_at
 
 _SERVICES = regex.compile(r"^services:\s*(?:#.*)?$", regex.MULTILINE)
 _SERVICE_KEY = regex.compile(r"^\s+(?:image|build):", regex.MULTILINE)
@@ -41,13 +44,15 @@ def _duration_s(text: str) -> int | None:
 
 
 def read_compose(text: str, source: str) -> Parsed:
-    """One `pod_spec` for each service. A backup file tells of the past: its services name no running container."""
+    """One `pod_spec` for each service. A backup file tells of the past: its services name no container."""
     events: list[Event] = []
     problems: list[Diagnostic] = []
     for document in read_yaml(text):
         if document.problem:
-            problems.append(Diagnostic(source, document.problem_line, Severity.WARNING, f"the file {document.problem}",
-                                       "what stands before it is analysed"))  # fmt: skip
+            problems.append(Diagnostic(
+                source, document.problem_line, Severity.WARNING, f"the file {document.problem}",
+                "what stands before it is analysed",
+            ))  # fmt: skip
         services = object_at(document.value, "services")
         for name, service in services.items():
             if isinstance(service, Object):
@@ -77,7 +82,7 @@ def _service(name: str, service: Object, line: int, source: str) -> Event:
     return Event(
         Locator(source, line, line), "pod_spec", "runtime", f"compose service {name} spec",
         scope=Scope() if backup else Scope(container=name),
-        fields={key: value for key, value in fields.items() if value not in (None, "", (), {})},
+        fields=known(fields),
     )  # fmt: skip
 
 
@@ -127,7 +132,7 @@ def sniff_json(head: Head) -> int:
 
 
 def sniff_yaml(head: Head) -> int:
-    """A YAML file by its name that is a mapping or a list; names decide, since many tools print `key: value`."""
+    """A mapping or a list in a file of that name; the name decides, since many tools print `key: value`."""
     if not _YAML_PATH.search(head.path):
         return 0
     first = next(iter(read_yaml(head.text)), None)

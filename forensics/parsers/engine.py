@@ -1,6 +1,7 @@
 """The dialect of inference engines: what their messages mean.
 
-vLLM 0.4 to 0.33, SGLang; also the output of containers and pasted text in which an engine speaks without a header.
+vLLM 0.4 to 0.33, SGLang; also the output of containers and pasted text in which an engine speaks without a
+header.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ from typing import Any
 import regex
 
 from ..model import Event
-from . import engine_stats, reprs, traceback
+from . import engine_stats, ray, reprs, traceback
 from .log import Dialect
 
 _VERSION = r"v?(?P<version>\d+\.\d+[\w.+-]*)"
-_CONFIG = regex.compile(rf"Initializing an? (?:(?P<generation>V[01]) )?LLM engine \({_VERSION}\) with config: (?P<rest>.*)", regex.DOTALL)
+_CONFIG = regex.compile(
+    rf"Initializing an? (?:(?P<generation>V[01]) )?LLM engine \({_VERSION}\) with config: (?P<rest>.*)",
+    regex.DOTALL,
+)
 _NON_DEFAULT = regex.compile(r"(?:vLLM (?:API )?server )?non-default args: (?P<rest>\{.*)", regex.DOTALL)
 _NAMESPACE = regex.compile(r"(?:vLLM (?:API )?server )?args: Namespace\((?P<rest>.*)", regex.DOTALL)
 _SERVER_ARGS = regex.compile(r"server_args=ServerArgs\((?P<rest>.*)", regex.DOTALL)
 _BANNER = regex.compile(rf"vLLM (?:API )?server version {_VERSION}(?:, serving model (?P<model>\S+))?")
 _LOGO = regex.compile(rf"[^\w]*(?:version {_VERSION}|model   (?P<model>\S+))\s*")
-_ACCESS = regex.compile(r'(?:\S+:\d+|-) - "(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status>\d{3})\b.*')
+_ACCESS = regex.compile(
+    r'(?:\S+:\d+|-) - "(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status>\d{3})\b.*'
+)
 
 ANCHORS = (
     *traceback.ANCHORS,
@@ -43,8 +49,9 @@ ANCHORS = (
 def refine(event: Event) -> Event:
     """Give engine messages their kind: `engine_args`, `engine_config`, `access`; others stay `log`.
 
-    Arguments become fields by their name with underscores, typed; `engine_version` comes from the banner, from the lines
-    of the start-up logo, or from the config line, whose key for the maximum model length is `max_seq_len`.
+    Arguments become fields by their name with underscores, typed; `engine_version` comes from the banner,
+    from the lines of the start-up logo, or from the config line, whose key for the maximum model length is
+    `max_seq_len`.
     """
     text = event.text
     if event.kind != "log":
@@ -55,7 +62,11 @@ def refine(event: Event) -> Event:
             fields = {"method": found["method"], "path": found["path"], "status": int(found["status"])}
             return _as(event, "access", fields)
     if "args" in text[:400]:
-        for pattern, read in ((_NON_DEFAULT, reprs.mapping), (_NAMESPACE, reprs.keywords), (_SERVER_ARGS, reprs.keywords)):
+        for pattern, read in (
+            (_NON_DEFAULT, reprs.mapping),
+            (_NAMESPACE, reprs.keywords),
+            (_SERVER_ARGS, reprs.keywords),
+        ):
             found = pattern.match(text)
             if found:
                 return _as(event, "engine_args", read(found["rest"]))
@@ -81,12 +92,10 @@ DIALECT = Dialect(
     channel="engine",
     anchors=ANCHORS,
     series=engine_stats.SERIES,
-    assemble=traceback.assemble,
+    assemble=ray.assemble,
     refine=refine,
     samples=engine_stats.samples,
 )
-CONTAINER = Dialect(channel="container", assemble=traceback.assemble, refine=refine)
-OUTPUT = tuple(
-    Dialect(channel=channel, assemble=traceback.assemble, refine=refine) for channel in ("container", "plain", "host")
-)
-"""Output that no engine header claims: it may hold the traceback of an engine that died before its first log line."""
+CONTAINER = Dialect(channel="container", assemble=ray.assemble, refine=refine)
+OUTPUT = Dialect(channel="container", assemble=ray.assemble, refine=refine)
+"""Output that no engine header claims: perhaps the traceback of an engine that died before its first line."""

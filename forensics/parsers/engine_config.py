@@ -1,4 +1,4 @@
-"""What an engine was told to serve: Hugging Face `config.json` files, and command lines of vLLM and its kin."""
+"""What an engine was told to serve: Hugging Face `config.json`, and command lines of vLLM and its kin."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from ..sources import Format, Head
 from . import reprs
 
 _KEPT = (
-    "model_type", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size",
-    "intermediate_size", "vocab_size", "max_position_embeddings", "sliding_window", "tie_word_embeddings",
+    "model_type", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
+    "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings", "sliding_window",
+    "tie_word_embeddings",
     "num_local_experts", "num_experts", "n_routed_experts", "kv_lora_rank", "q_lora_rank", "qk_rope_head_dim",
     "qk_nope_head_dim", "v_head_dim",
 )  # fmt: skip
@@ -26,7 +27,9 @@ def _sniff(head: Head) -> int:
     text = head.text.lstrip()
     if not text.startswith("{"):
         return 0
-    layers = any(f'"{key}"' in text for key in ("num_hidden_layers", "hidden_size", "n_layer", *_LANGUAGE_PARTS))
+    layers = any(
+        f'"{key}"' in text for key in ("num_hidden_layers", "hidden_size", "n_layer", *_LANGUAGE_PARTS)
+    )
     return 96 if layers and '"model_type"' in text and '"kind"' not in text[:200] else 0
 
 
@@ -34,9 +37,8 @@ def _read(text: str, source: str) -> Parsed:
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Parsed(diagnostics=(
-            Diagnostic(source, None, Severity.WARNING, f"the model config is no JSON ({error}) and was skipped"),
-        ))  # fmt: skip
+        message = f"the model config is no JSON and was skipped: {error}"
+        return Parsed(diagnostics=(Diagnostic(source, None, Severity.WARNING, message),))
     if not isinstance(config, dict):
         return Parsed()
     fields = model_config(config)
@@ -44,7 +46,8 @@ def _read(text: str, source: str) -> Parsed:
     summary = (
         f"{' '.join(fields.get('architectures', ())) or fields.get('model_type', 'model')}: "
         f"{fields.get('num_hidden_layers', '?')} layers, {heads or '?'} KV heads of {size or '?'}, "
-        f"{fields.get('dtype', 'unknown dtype')}, up to {fields.get('max_position_embeddings', '?')} positions"
+        f"{fields.get('dtype', 'unknown dtype')}, "
+        f"up to {fields.get('max_position_embeddings', '?')} positions"
     )
     last = text.count("\n") + 1
     return Parsed((Event(Locator(source, 1, last), "model_config", "engine", summary, fields=fields),))
@@ -53,17 +56,24 @@ def _read(text: str, source: str) -> Parsed:
 def model_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """The figures that decide memory, by their Hugging Face names.
 
-    Values of a nested language model win (multimodal models). `num_key_value_heads` and `head_dim` are derived where the
-    file leaves them out; `dtype` is `torch_dtype` or `dtype`; `full_attention_layers` and `sliding_attention_layers` count
-    `layer_types`; `kv_lora_rank` tells multi-head latent attention.
+    Values of a nested language model win (multimodal models). `num_key_value_heads` and `head_dim` are
+    derived where the file leaves them out; `dtype` is `torch_dtype` or `dtype`; `full_attention_layers` and
+    `sliding_attention_layers` count `layer_types`; `kv_lora_rank` tells multi-head latent attention.
     """
-    language = next((config[part] for part in _LANGUAGE_PARTS if isinstance(config.get(part), dict)), {})
+    parts = (config[part] for part in _LANGUAGE_PARTS if isinstance(config.get(part), dict))
+    language: dict[str, Any] = next(parts, {})
     whole = {**config, **{key: value for key, value in language.items() if value is not None}}
-    fields: dict[str, Any] = {key: whole[key] for key in _KEPT if isinstance(whole.get(key), int | float | str)}
+    fields: dict[str, Any] = {
+        key: whole[key] for key in _KEPT if isinstance(whole.get(key), int | float | str)
+    }
     architectures = config.get("architectures")
     if isinstance(architectures, list):
         fields["architectures"] = tuple(str(name) for name in architectures)
-    for ours, theirs in (("num_hidden_layers", "n_layer"), ("num_attention_heads", "n_head"), ("hidden_size", "n_embd")):
+    for ours, theirs in (
+        ("num_hidden_layers", "n_layer"),
+        ("num_attention_heads", "n_head"),
+        ("hidden_size", "n_embd"),
+    ):
         if ours not in fields and isinstance(whole.get(theirs), int):
             fields[ours] = whole[theirs]
     dtype = whole.get("torch_dtype") or whole.get("dtype") or config.get("torch_dtype") or config.get("dtype")
@@ -88,15 +98,23 @@ FORMAT = Format("engine.model_config", "model config.json", _sniff, _read, max_b
 
 _ALIASES = {
     "tp": "tensor_parallel_size", "tp_size": "tensor_parallel_size", "pp": "pipeline_parallel_size",
-    "pp_size": "pipeline_parallel_size", "dp": "data_parallel_size", "q": "quantization", "O": "compilation_config",
-    "cc": "compilation_config", "max_num_batched_tokens": "max_num_batched_tokens", "model_path": "model", "m": "model",
-    "tensor_model_parallel_size": "tensor_parallel_size",
+    "pp_size": "pipeline_parallel_size", "dp": "data_parallel_size", "q": "quantization",
+    "O": "compilation_config", "cc": "compilation_config", "model_path": "model", "m": "model",
 }  # fmt: skip
 _SWITCHES = regex.compile(r"(?:enable|disable|enforce|trust|skip|return)_\w+|headless")
 """Flags without a value: a word after them is a positional argument."""
 _HUMAN_INTEGERS = frozenset({"max_model_len", "max_num_batched_tokens", "kv_cache_memory_bytes"})
 _HUMAN = regex.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
-_FACTORS = {"k": 1000, "K": 1 << 10, "m": 10**6, "M": 1 << 20, "g": 10**9, "G": 1 << 30, "t": 10**12, "T": 1 << 40}
+_FACTORS = {
+    "k": 1000,
+    "K": 1 << 10,
+    "m": 10**6,
+    "M": 1 << 20,
+    "g": 10**9,
+    "G": 1 << 30,
+    "t": 10**12,
+    "T": 1 << 40,
+}
 _ENGINES = ("vllm", "sglang", "lmdeploy", "trtllm", "text-generation-launcher")
 _ENDS = frozenset({"&&", "||", ";", "|", "&"})
 _REDIRECTION = regex.compile(r"\d?>.*|<.*")
@@ -106,10 +124,11 @@ _LEVEL = regex.compile(r"O(\d)")
 def parse_cli_args(args: Sequence[str]) -> dict[str, Any]:
     """The flags of an engine's command line, by name with underscores, typed.
 
-    `["serve", "Qwen/Qwen3-8B", "--max-model-len=8192", "-tp", "2", "--enforce-eager"]` → `{"model": "Qwen/Qwen3-8B",
-    "max_model_len": 8192, "tensor_parallel_size": 2, "enforce_eager": True}`. `--no-x` is `x: False`; several values
-    become a tuple; JSON values become dicts; `8k` is read as vLLM reads it (k = 1000, K = 1024). Shell strings
-    (`["sh", "-c", "exec vllm serve …"]`) are split first, and only the engine's own command counts.
+    `["serve", "Qwen/Qwen3-8B", "--max-model-len=8192", "-tp", "2", "--enforce-eager"]` → `{"model":
+    "Qwen/Qwen3-8B", "max_model_len": 8192, "tensor_parallel_size": 2, "enforce_eager": True}`. `--no-x` is
+    `x: False`; several values become a tuple; JSON values become dicts; `8k` is read as vLLM reads it (k =
+    1000, K = 1024). Shell strings (`["sh", "-c", "exec vllm serve …"]`) are split first, and only the
+    engine's own command counts.
     """
     flags: dict[str, Any] = {}
     words = list(_engine_words(args))
@@ -134,7 +153,7 @@ def parse_cli_args(args: Sequence[str]) -> dict[str, Any]:
         elif key.startswith("no_"):
             flags[key[3:]] = False
         else:
-            values = []
+            values: list[str] = []
             few = 1 if _SWITCHES.fullmatch(key) else len(words)
             while position < len(words) and not _is_flag(words[position]) and len(values) < few:
                 if few == 1 and words[position].lower() not in ("true", "false"):
@@ -149,7 +168,11 @@ def _engine_words(args: Sequence[str]) -> Iterator[str]:
     """Words of the engine's own command, shell strings split."""
     words: list[str] = []
     for arg in map(str, args):
-        if " " in arg.strip() and (" -" in arg or any(engine in arg for engine in _ENGINES)) and arg[:1] not in "{[":
+        if (
+            " " in arg.strip()
+            and (" -" in arg or any(engine in arg for engine in _ENGINES))
+            and arg[:1] not in "{["
+        ):
             words += [";", *_shell_words(arg), ";"]
         else:
             words.append(arg.strip())

@@ -1,7 +1,7 @@
 """The periodic statistics of engines as series, extracted while scanning.
 
-vLLM (`engine/metrics.py`, `v1/metrics/loggers.py`, 0.4 to 0.33) has worded its line in seven ways; their stable core is
-`Running: N reqs`. SGLang prints a line a batch (`managers/scheduler*.py`).
+vLLM (`engine/metrics.py`, `v1/metrics/loggers.py`, 0.4 to 0.33) has worded its line in seven ways; their
+stable core is `Running: N reqs`. SGLang prints a line a batch (`managers/scheduler*.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,19 @@ VLLM = SeriesSpec(
         r"Running: (\d+) reqs, (?:Swapped: (\d+) reqs, )?(?:Waiting|Pending): (\d+) reqs"
         r"(?:.*?[A-Z]+ KV cache usage: ([\d.]+)%)?(?:.*?, Prefix cache hit rate: ([\d.]+)%)?(.*)$"
     ),
-    groups=("stamp", "engine", "all", "prompt", "generation", "running", "swapped", "waiting", "usage", "hits", "tail"),
+    groups=(
+        "stamp",
+        "engine",
+        "all",
+        "prompt",
+        "generation",
+        "running",
+        "swapped",
+        "waiting",
+        "usage",
+        "hits",
+        "tail",
+    ),
     keys=("engine", "all"),
 )
 VLLM_V0_PREFIX = SeriesSpec(
@@ -41,8 +53,8 @@ SGLANG = SeriesSpec(
         r"(?:.*?gen throughput \(token/s\): ([\d.]+))?(?:.*?#queue-req: (\d+))?)(.*)$"
     ),
     groups=(
-        "stamp", "prefill_usage", "prefill_running", "prefill_waiting", "running", "usage_fraction", "generation",
-        "waiting", "tail",
+        "stamp", "prefill_usage", "prefill_running", "prefill_waiting", "running", "usage_fraction",
+        "generation", "waiting", "tail",
     ),
 )  # fmt: skip
 SERIES = (VLLM, VLLM_V0_PREFIX, SGLANG)
@@ -67,8 +79,8 @@ _SGLANG_STAMP = regex.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)((?: [A-Z]+\d+
 def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
     """Rows of the statistics lines → samples, in the time of the engine's own header where it has one.
 
-    `scope.process` is `Engine 000` where the line names its engine, `TP0` for a rank of SGLang. Percent stays percent;
-    SGLang's fraction of used tokens becomes percent.
+    `scope.process` is `Engine 000` where the line names its engine, `TP0` for a rank of SGLang. Percent
+    stays percent; SGLang's fraction of used tokens becomes percent.
     """
     points = Points(source)
     for rows in scanned.series:
@@ -92,7 +104,9 @@ def _read(rows: SeriesRows, points: Points) -> None:
         elif totals[row]:
             process = totals[row] or ""
         scope = outer(head, process)
-        form, layer, seconds = (stamp.form, stamp.layer, stamp.seconds) if stamp else (StampForm.LOCAL, "", nan)
+        form, layer, seconds = (
+            (stamp.form, stamp.layer, stamp.seconds) if stamp else (StampForm.LOCAL, "", nan)
+        )
         for (name, factor), column in values:
             text = column[row]
             if text is not None:
@@ -107,7 +121,7 @@ def _number(text: str) -> float:
 
 
 def _stamp(head: str, tail: str) -> tuple[RawStamp | None, str]:
-    """The engine's stamp before the text, else the innermost of the envelopes around it; and SGLang's rank."""
+    """The engine's stamp before the text, else the innermost envelope's; and SGLang's rank."""
     found = _ENGINE_STAMP.search(head)
     if found:
         return stamps.month_day(int(found[1]), int(found[2]), found[3], "engine"), ""

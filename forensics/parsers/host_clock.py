@@ -1,4 +1,6 @@
-"""When and where a capture was made: date, uptime, timedatectl, chronyc (coreutils, procps, systemd, chrony)."""
+"""When and where a capture was made: date, uptime, timedatectl, chronyc (coreutils, procps, systemd,
+chrony).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from .sections import Section
 
 LAYER = "host"
 _UPTIME = regex.compile(
-    r"\s*(?:top - )?(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d) up\s+(?P<up>.*?),\s+(?:\d+ users?,\s+)?load average: (?P<load>[\d., ]+)"
+    r"\s*(?:top - )?(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d) up\s+(?P<up>.*?),\s+(?:\d+ users?,\s+)?"
+    r"load average: (?P<load>[\d., ]+)"
 )
 _UP_PART = regex.compile(r"(?:(?P<days>\d+) days?,\s*)?(?:(?P<h>\d+):(?P<m>\d\d)|(?P<min>\d+) min)?,?")
 _LOCAL = regex.compile(r"\s*Local time: \w{3} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+)")
@@ -20,7 +23,9 @@ _ZONE = regex.compile(r"\s*Time zone: (?P<name>\S+) \((?P<short>\S+), (?P<offset
 _SYNCED = regex.compile(r"\s*(?:System clock|NTP) synchronized: (?P<answer>yes|no)")
 _CHRONY_OFFSET = regex.compile(r"System time\s+: (?P<amount>[\d.]+) seconds (?P<side>fast|slow) of NTP time")
 _BTIME = regex.compile(r"btime (?P<epoch>1\d{9})")
-_UNAME = regex.compile(r"Linux (?P<host>[\w.-]+) (?P<release>\d+\.\d+\S*) #\S+ .*(?:GNU/Linux|x86_64|aarch64)\s*")
+_UNAME = regex.compile(
+    r"Linux (?P<host>[\w.-]+) (?P<release>\d+\.\d+\S*) #\S+ .*(?:GNU/Linux|x86_64|aarch64)\s*"
+)
 _CHRONY_LEAP = regex.compile(r"Leap status\s+: (?P<status>.+)")
 
 
@@ -35,7 +40,7 @@ def kind_of(section: Section) -> str:
         return "uptime"
     if lines[0].startswith("Reference ID") and any(line.startswith("Stratum") for line in lines):
         return "chronyc"
-    if lines[0].startswith("cpu ") and any(_BTIME.fullmatch(line) for line in lines):
+    if any(_BTIME.fullmatch(line) for line in lines) and (lines[0].startswith("cpu ") or len(lines) == 1):
         return "stat"
     if len(lines) == 1 and _UNAME.fullmatch(lines[0]):
         return "uname"
@@ -45,9 +50,10 @@ def kind_of(section: Section) -> str:
 def read(section: Section, source: str) -> list[Event]:
     """`capture` events, whose stamp is the time of the capture.
 
-    timedatectl gives `timezone` (IANA name), `utc_offset_s` and `synchronized`, and both its local and its universal time
-    as stamps; uptime gives a time of day and `uptime_s`; /proc/stat gives `boot_epoch_s`, without a stamp. chronyc's offset is a `log` event of the channel `clock` with
-    `offset_s` (positive: the system clock is ahead).
+    timedatectl gives `timezone` (IANA name), `utc_offset_s` and `synchronized`, and both its local and its
+    universal time as stamps; uptime gives a time of day and `uptime_s`; /proc/stat gives `boot_epoch_s`,
+    without a stamp. chronyc's offset is a `log` event of the channel `clock` with `offset_s` (positive: the
+    system clock is ahead).
     """
     kind = kind_of(section)
     if kind == "timedatectl":
@@ -77,7 +83,9 @@ def _uptime(section: Section, source: str, number: int, line: str) -> Event | No
     fields: dict[str, object] = {"load_average": found["load"].strip()}
     up = _UP_PART.match(found["up"])
     if up and any(up.groups()):
-        minutes = int(up["min"] or 0) + int(up["h"] or 0) * 60 + int(up["m"] or 0) + int(up["days"] or 0) * 1440
+        minutes = (
+            int(up["min"] or 0) + int(up["h"] or 0) * 60 + int(up["m"] or 0) + int(up["days"] or 0) * 1440
+        )
         fields["uptime_s"] = minutes * 60
     stamp = RawStamp(StampForm.CLOCK, LAYER, float(seconds))
     return _capture(section, source, number, line, (stamp,), fields)
@@ -88,10 +96,23 @@ def _identity(section: Section, source: str, number: int, line: str) -> list[Eve
     place = Locator(source, number, number)
     if (boot := _BTIME.fullmatch(line.strip())) is not None:
         fields: dict[str, object] = {"boot_epoch_s": int(boot["epoch"])}
-        return [Event(place, "capture", "host", f"booted at {boot['epoch']}", (), section.scope, fields, raw=line)]
+        return [
+            Event(place, "capture", "host", f"booted at {boot['epoch']}", (), section.scope, fields, raw=line)
+        ]
     if (name := _UNAME.fullmatch(line)) is not None:
         scope = Scope(host=name["host"])
-        return [Event(place, "capture", "host", line.strip(), (), scope, {"kernel_version": name["release"]}, raw=line)]
+        return [
+            Event(
+                place,
+                "capture",
+                "host",
+                line.strip(),
+                (),
+                scope,
+                {"kernel_version": name["release"]},
+                raw=line,
+            )
+        ]
     return []
 
 
@@ -108,7 +129,9 @@ def _timedatectl(section: Section, source: str) -> Event:
         elif (zone := _ZONE.match(line)) is not None:
             offset = zone["offset"]
             fields["timezone"] = zone["name"]
-            fields["utc_offset_s"] = (int(offset[1:3]) * 3600 + int(offset[3:]) * 60) * (-1 if offset[0] == "-" else 1)
+            fields["utc_offset_s"] = (int(offset[1:3]) * 3600 + int(offset[3:]) * 60) * (
+                -1 if offset[0] == "-" else 1
+            )
         elif (synced := _SYNCED.match(line)) is not None:
             fields["synchronized"] = synced["answer"] == "yes"
     return _capture(section, source, section.line, section.filled[0].strip(), tuple(found), fields)
@@ -128,7 +151,14 @@ def _chronyc(section: Section, source: str) -> list[Event]:
 
 
 def _capture(
-    section: Section, source: str, number: int, line: str, when: tuple[RawStamp, ...], fields: dict[str, object]
+    section: Section,
+    source: str,
+    number: int,
+    line: str,
+    when: tuple[RawStamp, ...],
+    fields: dict[str, object],
 ) -> Event:
     text = f"captured at {line.strip()}"
-    return Event(Locator(source, number, number), "capture", "host", text, when, section.scope, fields, raw=line)
+    return Event(
+        Locator(source, number, number), "capture", "host", text, when, section.scope, fields, raw=line
+    )

@@ -1,4 +1,6 @@
-"""Memory of a host: /proc/meminfo, free, vmstat, /proc/vmstat, /proc/pressure, /proc/PID/status (Linux, procps 3.3 and 4)."""
+"""Memory of a host: /proc/meminfo, free, vmstat, /proc/vmstat, /proc/pressure, /proc/PID/status (Linux,
+procps 3.3 and 4).
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ _MEMINFO = regex.compile(r"(?P<key>[A-Za-z][\w()]*):\s+(?P<value>\d+)(?P<unit> k
 _FREE_HEADER = regex.compile(r"\s+total\s+used\s+free\s+.*")
 _FREE_ROW = regex.compile(r"(?P<name>Mem|Swap|Total|内存|交换|Speicher|Swap)[:：]\s*(?P<cells>.*)")
 _FREE_UNITS = {
-    "b": 1, "bytes": 1, "k": 1 << 10, "kibi": 1 << 10, "m": 1 << 20, "mebi": 1 << 20, "g": 1 << 30, "gibi": 1 << 30,
-    "kilo": 10**3, "mega": 10**6, "giga": 10**9,
+    "b": 1, "bytes": 1, "k": 1 << 10, "kibi": 1 << 10, "m": 1 << 20, "mebi": 1 << 20, "g": 1 << 30,
+    "gibi": 1 << 30, "kilo": 10**3, "mega": 10**6, "giga": 10**9,
 }  # fmt: skip
-_VMSTAT_S = regex.compile(r"\s*(?P<value>\d+) K (?P<key>total memory|used memory|free memory|total swap|used swap|free swap)")
+_VMSTAT_S = regex.compile(
+    r"\s*(?P<value>\d+) K (?P<key>total memory|used memory|free memory|total swap|used swap|free swap)"
+)
 _VMSTAT_KEYS = {
     "total memory": "mem_total_kib", "used memory": "mem_used_kib", "free memory": "mem_free_kib",
     "total swap": "swap_total_kib", "used swap": "swap_used_kib", "free swap": "swap_free_kib",
@@ -26,8 +30,8 @@ _VMSTAT_KEYS = {
 _TOP = regex.compile(r"(?P<unit>[KMG])iB (?P<name>Mem|Swap)\s*:\s*(?P<rest>.*)")
 _TOP_PART = regex.compile(r"(?P<amount>[\d.]+)\+? (?P<key>total|free|used|buff/cache|avail Mem)")
 _STATUS_KEYS = {
-    "VmRSS": "rss_kib", "VmSize": "vsz_kib", "VmHWM": "peak_rss_kib", "VmSwap": "swap_kib", "RssAnon": "anon_rss_kib",
-    "RssShmem": "shmem_rss_kib",
+    "VmRSS": "rss_kib", "VmSize": "vsz_kib", "VmHWM": "peak_rss_kib", "VmSwap": "swap_kib",
+    "RssAnon": "anon_rss_kib", "RssShmem": "shmem_rss_kib",
 }  # fmt: skip
 _COUNTER = regex.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d+)")
 _SNAKE = regex.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -43,7 +47,9 @@ def _kind(section: Section) -> str:
     if not lines:
         return ""
     first = lines[0]
-    if first.startswith("MemTotal:") or (first.startswith("Mem") and sum(bool(_MEMINFO.fullmatch(x)) for x in lines) > 3):
+    if first.startswith("MemTotal:") or (
+        first.startswith("Mem") and sum(bool(_MEMINFO.fullmatch(x)) for x in lines) > 3
+    ):
         return "meminfo"
     if _FREE_HEADER.fullmatch(first) and any(_FREE_ROW.match(line) for line in lines[1:]):
         return "free"
@@ -57,7 +63,11 @@ def _kind(section: Section) -> str:
         return "status"
     counters = [_COUNTER.fullmatch(line) for line in lines]
     keys = {found["key"] for found in counters if found}
-    if len(keys) >= 0.9 * len(lines) and "oom_kill" in keys and keys & {"pgmajfault", "allocstall_normal", "nr_free_pages"}:
+    if (
+        len(keys) >= 0.9 * len(lines)
+        and "oom_kill" in keys
+        and keys & {"pgmajfault", "allocstall_normal", "nr_free_pages"}
+    ):
         return "/proc/vmstat"
     return ""
 
@@ -80,7 +90,9 @@ def read(section: Section, source: str, stamp: RawStamp | None, points: Points) 
                 fields[f"{_key(found['key'])}{'_kib' if found['unit'] else ''}"] = int(found["value"])
         text = _memory_text(fields)
     elif kind == "vmstat -s":
-        fields = {_VMSTAT_KEYS[f["key"]]: int(f["value"]) for x in section.filled if (f := _VMSTAT_S.match(x))}
+        fields = {
+            _VMSTAT_KEYS[f["key"]]: int(f["value"]) for x in section.filled if (f := _VMSTAT_S.match(x))
+        }
         text = _memory_text(fields)
     elif kind == "/proc/vmstat":
         told = ("oom_kill", "pgmajfault", "pgscan_direct", "allocstall_normal", "allocstall_movable")
@@ -88,7 +100,9 @@ def read(section: Section, source: str, stamp: RawStamp | None, points: Points) 
         fields = {f"{key}_total": pairs[key] for key in told if key in pairs}
         text = " ".join(f"{key} {pairs[key]}" for key in told if key in pairs)
     elif kind == "pressure":
-        resource = next((r for r in ("memory", "io", "cpu") if r in section.title.rpartition("/")[2]), "memory")
+        resource = next(
+            (r for r in ("memory", "io", "cpu") if r in section.title.rpartition("/")[2]), "memory"
+        )
         figures = cgroup.pressure(section.filled)
         fields = {f"{resource}_{key}": value for key, value in figures.items()}
         text = f"{resource} pressure: " + " ".join(f"{key}={value}" for key, value in figures.items())
@@ -101,11 +115,13 @@ def read(section: Section, source: str, stamp: RawStamp | None, points: Points) 
 
 def _key(name: str) -> str:
     """`MemAvailable` → `mem_available`, `Active(anon)` → `active_anon`, `Committed_AS` → `committed_as`."""
-    return _SNAKE.sub("_", name.replace("(", "_").replace(")", "")).lower()
+    return str(_SNAKE.sub("_", name.replace("(", "_").replace(")", ""))).lower()
 
 
 def _read_free(section: Section, source: str, stamp: RawStamp | None, points: Points) -> list[Event]:
-    """One event a table; `free -s` repeats it. Without a unit the numbers are KiB unless the command says otherwise."""
+    """One event a table; `free -s` repeats it. Without a unit the numbers are KiB unless the command says
+    otherwise.
+    """
     unit = _free_unit(section)
     events = []
     columns: list[str] = []
@@ -114,7 +130,9 @@ def _read_free(section: Section, source: str, stamp: RawStamp | None, points: Po
     for number, text in enumerate([*section.lines, " total used free "], section.line):
         if _FREE_HEADER.fullmatch(text):
             if fields:
-                part = Section(section.title, line, section.lines[line - section.line : number - section.line])
+                part = Section(
+                    section.title, line, section.lines[line - section.line : number - section.line]
+                )
                 events.append(_event(part, source, _memory_text(fields), fields, stamp))
                 if stamp is not None:
                     _sample(fields, stamp, points, line)
@@ -132,7 +150,8 @@ def _read_free(section: Section, source: str, stamp: RawStamp | None, points: Po
 
 
 def _free_unit(section: Section) -> int:
-    """Bytes of one printed unit: from the options in the heading or file name (`free -m`, `free_-m.txt`), else guessed.
+    """Bytes of one printed unit: from the options in the heading or file name (`free -m`, `free_-m.txt`),
+    else guessed.
 
     Hosts of inference engines have between 4 GiB and 8 TiB, so the size of the number tells the unit.
     """
@@ -159,7 +178,12 @@ def _read_vmstat(section: Section, source: str, stamp: RawStamp | None, points: 
             row = dict(zip(columns, cells, strict=False))
             fields: dict[str, object] = {
                 f"{ours}_kib": int(row[theirs])
-                for theirs, ours in (("swpd", "swap_used"), ("free", "mem_free"), ("buff", "mem_buffers"), ("cache", "mem_cache"))
+                for theirs, ours in (
+                    ("swpd", "swap_used"),
+                    ("free", "mem_free"),
+                    ("buff", "mem_buffers"),
+                    ("cache", "mem_cache"),
+                )
                 if row.get(theirs, "").isdigit()
             }
             when = date_command(f"{' '.join(cells[-2:])}{zone}", "host") if ":" in cells[-1] else stamp
@@ -207,7 +231,14 @@ def read_top(section: Section, source: str, stamp: RawStamp | None) -> list[Even
 
 
 def _memory_text(fields: dict[str, object]) -> str:
-    told = ("mem_total_kib", "mem_used_kib", "mem_available_kib", "mem_free_kib", "swap_total_kib", "swap_free_kib")
+    told = (
+        "mem_total_kib",
+        "mem_used_kib",
+        "mem_available_kib",
+        "mem_free_kib",
+        "swap_total_kib",
+        "swap_free_kib",
+    )
     return " ".join(f"{key.removesuffix('_kib')}={fields[key]}KiB" for key in told if key in fields)
 
 
@@ -216,7 +247,11 @@ def _sample(fields: dict[str, object], stamp: RawStamp, points: Points, line: in
     used = fields.get("mem_used_kib")
     if used is None and isinstance(total, int) and isinstance(available, int):
         used = total - available
-    values = {"host_memory_used_kib": used, "host_memory_available_kib": available, "swap_used_kib": fields.get("swap_used_kib")}
+    values = {
+        "host_memory_used_kib": used,
+        "host_memory_available_kib": available,
+        "swap_used_kib": fields.get("swap_used_kib"),
+    }
     if available is None and used is None:
         values["host_memory_available_kib"] = free
     for name, value in values.items():
@@ -225,7 +260,12 @@ def _sample(fields: dict[str, object], stamp: RawStamp, points: Points, line: in
 
 
 def _event(
-    section: Section, source: str, text: str, fields: dict[str, object], stamp: RawStamp | None, kind: str = "meminfo"
+    section: Section,
+    source: str,
+    text: str,
+    fields: dict[str, object],
+    stamp: RawStamp | None,
+    kind: str = "meminfo",
 ) -> Event:
     return Event(
         Locator(source, section.line, section.line + max(len(section.lines) - 1, 0)), kind, "host", text,

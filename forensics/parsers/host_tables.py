@@ -22,7 +22,7 @@ def matches_ps(section: Section) -> bool:
 
 
 def read_ps(section: Section, source: str, stamp: RawStamp | None) -> list[Event]:
-    """One `process` event a row; kernel threads without memory are left out, zombies (`<defunct>`) are kept."""
+    """One `process` event a row; kernel threads are left out, zombies (`<defunct>`) are kept."""
     events = []
     columns: list[str] = []
     threads: set[str] = set()
@@ -56,7 +56,9 @@ def _row(columns: Sequence[str], line: str) -> dict[str, str] | None:
     command = line
     for cell in cells[:position]:
         command = command.lstrip()[len(cell) :]
-    row = dict(zip(reversed(columns[:-1]), reversed(values), strict=True))  # the first of two equal names wins
+    row = dict(
+        zip(reversed(columns[:-1]), reversed(values), strict=True)
+    )  # the first of two equal names wins
     return {**row, columns[-1]: command.strip()}
 
 
@@ -64,7 +66,10 @@ def _process(
     section: Section, source: str, number: int, line: str, row: dict[str, str], stamp: RawStamp | None
 ) -> Event | None:
     command = row.get("COMMAND") or row.get("CMD") or ""
-    rss, vsz = _kib(row.get("RSS") or row.get("RES") or row.get("RSZ")), _kib(row.get("VSZ") or row.get("VIRT"))
+    rss, vsz = (
+        _kib(row.get("RSS") or row.get("RES") or row.get("RSZ")),
+        _kib(row.get("VSZ") or row.get("VIRT")),
+    )
     if command.lstrip("\\_ |").startswith("[") and not rss and "<defunct>" not in command:
         return None
     fields: dict[str, object] = {"pid": int(row["PID"]), "command": command}
@@ -111,11 +116,13 @@ def read_df(section: Section, source: str, stamp: RawStamp | None) -> list[Event
             continue
         share = f" ({cells[4]})" if cells[4].endswith("%") else ""
         fields = {
-            "mount": mount, "filesystem": cells[0], "size_bytes": size, "used_bytes": used, "available_bytes": available,
+            "mount": mount, "filesystem": cells[0], "size_bytes": size, "used_bytes": used,
+            "available_bytes": available,
         }  # fmt: skip
         events.append(Event(
-            Locator(source, number, number), "df", "host", f"{mount}: {human(used)} used of {human(size)}{share}",
-            (stamp,) if stamp else (), section.scope, fields, raw=line,
+            Locator(source, number, number), "df", "host",
+            f"{mount}: {human(used)} used of {human(size)}{share}", (stamp,) if stamp else (),
+            section.scope, fields, raw=line,
         ))  # fmt: skip
     return events
 

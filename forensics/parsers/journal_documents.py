@@ -23,7 +23,8 @@ from .records import clean
 
 MAX_BYTES = 128 << 20
 _KEY = regex.compile(r"[A-Z0-9_]{1,64}")
-_NEXT_FIELD = regex.compile(r"\n(?=[A-Z0-9_]{1,64}(?:=|\n)|\n|\Z)")
+# an entry begins with `__CURSOR=`; a binary field goes on with its length, of which the last bytes are zero
+_NEXT_FIELD = regex.compile(r"\n(?=[A-Z0-9_]{1,64}(?:=|\n(?s:.{0,7})\x00)|\n__|\n*\Z)")
 _VERBOSE_HEAD = regex.compile(
     r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d [\d:.]+ \S+ \[s=[0-9a-f]+;.*?;t=(?P<micros>[0-9a-f]+);x=[0-9a-f]+\]"
 )
@@ -45,7 +46,9 @@ def _read(entries: Iterable[_Entry], source: str, bad: list[int]) -> Parsed:
     lines = []
     for entry in entries:
         fields = entry.fields
-        if fields.get("MESSAGE"):
+        if "__REALTIME_TIMESTAMP" not in fields:
+            bad.append(entry.line)
+        elif fields.get("MESSAGE"):
             places.append((entry.line, entry.raw))
             lines.append(json.dumps({"MESSAGE": fields["MESSAGE"], **fields}, ensure_ascii=False))
     parsed = read_text("\n".join(lines), source, "plain")
@@ -103,7 +106,7 @@ def _objects(text: str, bad: list[int]) -> Iterator[_Entry]:
         position = end
 
 
-def _export(text: str, bad: list[int]) -> Iterator[_Entry]:
+def _export(text: str, _bad: list[int]) -> Iterator[_Entry]:
     """`KEY=value` lines, binary fields as `KEY`, 8 bytes of length, bytes; an empty line ends an entry.
 
     The text reaches us decoded, so a length may have been replaced; then the next thing that looks like a field ends
@@ -117,9 +120,9 @@ def _export(text: str, bad: list[int]) -> Iterator[_Entry]:
         row = text[position:end]
         key, equals, value = row.partition("=")
         if not row:
-            if entry.fields:
+            if entry.fields and text.startswith("__", end + 1):  # else a value that was read too short
                 yield entry
-            entry = _Entry({}, 0, "")
+                entry = _Entry({}, 0, "")
         elif equals:
             _put(entry, key, value, line, row)
         elif _KEY.fullmatch(key):
@@ -127,8 +130,6 @@ def _export(text: str, bad: list[int]) -> Iterator[_Entry]:
             value = text[first:end]
             _put(entry, key, value, line + 1, value.partition("\n")[0])
             line += text.count("\n", position, end) - row.count("\n")
-        else:
-            bad.append(line)
         line += 1
         position = end + 1
     if entry.fields:
@@ -144,18 +145,21 @@ def _put(entry: _Entry, key: str, value: str, line: int, raw: str) -> None:
 
 def _binary(text: str, start: int) -> tuple[int, int]:
     """(begin, end) of the bytes of a binary field whose length begins at `start`."""
-    first, seen = start, 0
-    while first < len(text) and seen < 8:
-        seen += _width(text[first])
+    first, least, most, shift = start, 0, 0, 0
+    while first < len(text) and shift < 64:
+        char = text[first]
+        for byte in b"?" if char == "\ufffd" else char.encode("utf-8", "surrogatepass"):
+            low, high = (0x80, 0xFF) if char == "\ufffd" else (byte, byte)
+            least, most, shift = least | low << shift, most | high << shift, shift + 8
         first += 1
-    length = text[start:first]
-    if "\ufffd" not in length and length.isascii():
-        wanted, end = int.from_bytes(length.encode("latin-1"), "little"), first
-        while end < len(text) and wanted > 0:
-            wanted -= _width(text[end])
-            end += 1
-        if wanted == 0 and text[end : end + 1] in ("\n", ""):
-            return first, end
+    seen, position = 0, first
+    for found in _NEXT_FIELD.finditer(text, first):
+        seen += sum(_width(char) for char in text[position : found.start()])
+        position = found.start()
+        if least <= seen <= most:
+            return first, position
+        if seen > most:
+            break
     found = _NEXT_FIELD.search(text, first)
     return first, found.start() if found else len(text)
 

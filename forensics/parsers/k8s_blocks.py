@@ -1,4 +1,4 @@
-"""The blocks of `kubectl describe`, and what nodes and workloads say in them, turned back into API objects."""
+"""The blocks of `kubectl describe`; what nodes and workloads say in them, turned back into API objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .tables import titled
 _KEY = regex.compile(r"(?P<key>[A-Z][\w /()-]*?):(?:\s+(?P<value>.*))?")
 _SECTION = regex.compile(r" {2}(?P<key>\w[\w -]*?):(?:\s+(?P<value>.*))?")
 _AFTER_MESSAGE = (
-    "IP", "IPs", "Controlled By", "NominatedNodeName", "Init Containers", "Containers", "Ephemeral Containers",
+    "IP", "IPs", "Controlled By", "NominatedNodeName",
+    "Init Containers", "Containers", "Ephemeral Containers",
 )  # fmt: skip
 """Keys that may follow a pod's own message; every other line belongs to the message."""
 
@@ -101,7 +102,7 @@ _CONDITION_TIMES = (("LastHeartbeatTime", "lastHeartbeatTime"), ("LastTransition
 
 
 def add_conditions(status: Object, blocks: Blocks) -> None:
-    """The conditions table: Type and Status, for workloads a Reason, for nodes times and a message as well."""
+    """The conditions table: Type and Status; for workloads a Reason, for nodes times and a message."""
     block = blocks.get("Conditions")
     header, first = titled(block.body, "Type", "Status")
     if header is None:
@@ -122,8 +123,10 @@ def add_conditions(status: Object, blocks: Blocks) -> None:
 
 
 _NODE_INFO = {
-    "Kernel Version": "kernelVersion", "Container Runtime Version": "containerRuntimeVersion", "Boot ID": "bootID",
-}  # fmt: skip
+    "Kernel Version": "kernelVersion",
+    "Container Runtime Version": "containerRuntimeVersion",
+    "Boot ID": "bootID",
+}
 
 
 def fill_node(node: Object, blocks: Blocks) -> None:

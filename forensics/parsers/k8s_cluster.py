@@ -15,7 +15,7 @@ import regex
 from .. import stamps
 from ..model import Event, Locator, RawStamp, Scope
 from .k8s_facts import spec_events
-from .k8s_values import container_of_path, gpus, instant_at, scope_of_message, whole
+from .k8s_values import container_of_path, gpus, instant_at, known, scope_of_message, shown, whole
 from .located import Object, dig, int_at, line_at, object_at, objects_at, text_at
 
 MESSAGE_CHARS = 8192
@@ -53,7 +53,8 @@ def occurrence_event(seen: Occurrence, place: Locator) -> Event:
     pod = seen.object_name if seen.object_kind.lower() == "pod" else ""
     node = seen.object_name if seen.object_kind.lower() == "node" else ""
     scope = Scope(
-        host=node or ("" if _CONTROL_PLANE.search(seen.component) else seen.host), namespace=seen.namespace, pod=pod, pod_uid=seen.object_uid if pod else "",
+        host=node or ("" if _CONTROL_PLANE.search(seen.component) else seen.host),
+        namespace=seen.namespace, pod=pod, pod_uid=seen.object_uid if pod else "",
         container=container_of_path(seen.field_path) or (said.container if pod else ""),
     )  # fmt: skip
     if pod and said.pod == pod:
@@ -69,7 +70,7 @@ def occurrence_event(seen: Occurrence, place: Locator) -> Event:
         fields["last_seen_s"] = seen.stamp.seconds
     return Event(
         place, "k8s_event", "k8s", f"{seen.reason}: {message}", (seen.stamp,) if seen.stamp else (), scope,
-        {key: value for key, value in fields.items() if value not in (None, "")},
+        known(fields),
         level="WARNING" if seen.event_type == "Warning" else "",
     )  # fmt: skip
 
@@ -81,7 +82,9 @@ def with_age(seen: Occurrence, age: str) -> Occurrence:
         return seen
     first = stamps.age(found["first"], "kubectl") if found["first"] else None
     count = int(found["count"]) if found["count"] else seen.count
-    return replace(seen, stamp=stamps.age(found["last"], "kubectl"), count=count, first_seen=first or seen.first_seen)
+    return replace(
+        seen, stamp=stamps.age(found["last"], "kubectl"), count=count, first_seen=first or seen.first_seen
+    )
 
 
 def event_event(entry: Object, source: str) -> Event:
@@ -110,10 +113,12 @@ def event_event(entry: Object, source: str) -> Event:
     message_key = "message" if "message" in entry else "note"
     line = line_at(entry, message_key if message_key in entry else "reason")
     seen = Occurrence(
-        reason=text_at(entry, "reason"), message=text_at(entry, message_key), event_type=text_at(entry, "type"),
-        object_kind=kind, object_name=text_at(about, "name"), namespace=text_at(about, "namespace"),
+        reason=text_at(entry, "reason"), message=text_at(entry, message_key),
+        event_type=text_at(entry, "type"), object_kind=kind, object_name=text_at(about, "name"),
+        namespace=text_at(about, "namespace"),
         object_uid=text_at(about, "uid"), field_path=text_at(about, "fieldPath"), component=component,
-        host=text_at(origin, "host"), count=next((c for c in counts if c), None), stamp=last, first_seen=first,
+        host=text_at(origin, "host"), count=next((c for c in counts if c), None),
+        stamp=last, first_seen=first,
     )  # fmt: skip
     return occurrence_event(seen, Locator(source, line, line))
 
@@ -144,7 +149,7 @@ def node_events(node: Object, source: str) -> list[Event]:
     said = "Ready" if not bad else f"not well: {', '.join(f'{kind}={states[kind]}' for kind in bad)}"
     events = [Event(
         Locator(source, line, line), "node_status", "k8s", f"node {name} {said}", scope=scope,
-        fields={key: value for key, value in fields.items() if value not in (None, "")},
+        fields=known(fields),
     )]  # fmt: skip
     changes = Counter(text_at(c, "lastTransitionTime") for c in conditions)
     for condition in conditions:
@@ -170,17 +175,21 @@ def _is_bad(kind: str, state: str) -> bool:
 
 
 def workload_events(workload: Object, kind: str, source: str) -> Iterator[Event]:
-    """A Deployment, ReplicaSet, StatefulSet, DaemonSet or Job: what it wants, what there is, and its pod template.
+    """A Deployment, ReplicaSet, StatefulSet, DaemonSet or Job: what it wants, what is there, its template.
 
-    Template specs carry the namespace only, for they speak of no single container. A ReplicaSet is dated by its
-    creation, which is when its revision was rolled out; its template is its Deployment's.
+    Template specs carry the namespace only, for they speak of no single container. A ReplicaSet is dated by
+    its creation, which is when its revision was rolled out; its template is its Deployment's.
     """
     metadata, spec, status = (object_at(workload, key) for key in ("metadata", "spec", "status"))
     name = text_at(metadata, "name")
     scope = Scope(namespace=text_at(metadata, "namespace"))
-    desired = _first(int_at(spec, "replicas"), int_at(status, "desiredNumberScheduled"), int_at(spec, "completions"))
+    desired = _first(
+        int_at(spec, "replicas"), int_at(status, "desiredNumberScheduled"), int_at(spec, "completions")
+    )
     available = _first(int_at(status, "availableReplicas"), int_at(status, "numberAvailable"))
-    ready = _first(int_at(status, "readyReplicas"), int_at(status, "numberReady"), int_at(status, "succeeded"))
+    ready = _first(
+        int_at(status, "readyReplicas"), int_at(status, "numberReady"), int_at(status, "succeeded")
+    )
     unavailable = _first(int_at(status, "unavailableReplicas"), int_at(status, "numberUnavailable"))
     created = instant_at(metadata, "creationTimestamp")
     fields: dict[str, Any] = {
@@ -202,18 +211,20 @@ def workload_events(workload: Object, kind: str, source: str) -> Iterator[Event]
     }
     line = line_at(metadata, "name")
     have = _first(available, ready, 0 if unavailable else None)
-    known = desired is not None or have is not None
-    amount = f" {_or_unknown(have)}/{_or_unknown(desired)} available" if known else ""
+    counted = desired is not None or have is not None
+    amount = f" {shown(have, '?')}/{shown(desired, '?')} available" if counted else ""
     event = Event(
         Locator(source, line, line), "workload", "k8s", f"{kind.lower()} {name}{amount}", scope=scope,
-        fields={key: value for key, value in fields.items() if value not in (None, "", {})},
+        fields=known(fields),
     )  # fmt: skip
     if kind == "ReplicaSet":
         yield replace(event, stamps=(created,) if created else ())
         return
     yield event
     template = object_at(spec, "jobTemplate", "spec", "template") or object_at(spec, "template")
-    for specified in spec_events(object_at(template, "spec"), Object(), source, scope, f"{kind.lower()} {name}"):
+    for specified in spec_events(
+        object_at(template, "spec"), Object(), source, scope, f"{kind.lower()} {name}"
+    ):
         yield replace(specified, fields={**specified.fields, "workload_kind": kind, "workload_name": name})
 
 
@@ -221,12 +232,8 @@ def _first(*numbers: int | None) -> int | None:
     return next((number for number in numbers if number is not None), None)
 
 
-def _or_unknown(number: int | None) -> str:
-    return "?" if number is None else str(number)
-
-
 def kubelet_config_event(config: Object, source: str) -> Event:
-    """The settings of a kubelet that decide over kills: `singleProcessOOMKill` and the eviction thresholds."""
+    """The settings of a kubelet that decide over kills: `singleProcessOOMKill`, the eviction thresholds."""
     single = dig(config, "singleProcessOOMKill")
     eviction = {name: text_at(config, "evictionHard", name) for name in object_at(config, "evictionHard")}
     shutdown = text_at(config, "shutdownGracePeriod")
@@ -235,9 +242,12 @@ def kubelet_config_event(config: Object, source: str) -> Event:
         "eviction_hard": eviction or None,
         "shutdown_grace_period": shutdown,
     }
-    known = {key: value for key, value in fields.items() if value not in (None, "")}
     parts = [f"singleProcessOOMKill={str(single).lower()}"] if isinstance(single, bool) else []
     parts += [f"evictionHard {name}<{limit}" for name, limit in eviction.items()]
-    line = line_at(config, "singleProcessOOMKill") if parts and isinstance(single, bool) else line_at(config, "kind")
+    line = (
+        line_at(config, "singleProcessOOMKill")
+        if parts and isinstance(single, bool)
+        else line_at(config, "kind")
+    )
     text = f"kubelet configuration: {', '.join(parts) or 'defaults'}"
-    return Event(Locator(source, line, line), "log", "kubelet", text, fields=known)
+    return Event(Locator(source, line, line), "log", "kubelet", text, fields=known(fields))

@@ -29,7 +29,7 @@ _HTTP = regex.compile(r"http-get (?P<scheme>\w+)://(?P<host>\[[^\]]*\]|[^:/]*):(
 
 
 def add_containers(body: Lines, spec: Object, spec_key: str, status: Object, status_key: str) -> None:
-    """Read the blocks of a `Containers:` section into `spec[spec_key]`, and into `status[status_key]` if named."""
+    """Read a `Containers:` section into `spec[spec_key]`, and into `status[status_key]` if that is named."""
     specs = Array(body[0][0] if body else 0)
     states = Array(specs.line)
     for name, line, block in _blocks(body):
@@ -47,7 +47,7 @@ def add_containers(body: Lines, spec: Object, spec_key: str, status: Object, sta
 
 
 def with_messages(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
-    """Lines with a mark on those that continue a state's message: printed raw, they may look like anything."""
+    """Lines, and whether they continue a state's message: printed raw, those may look like anything."""
     inside = False
     for number, line in lines:
         inside = inside and not _MESSAGE_END.match(line)
@@ -185,7 +185,11 @@ def _env(items: Lines, line: int) -> Array:
     variables = Array(line)
     for number, text in items:
         found = _ENV.fullmatch(text.strip())
-        if found is None or not text.startswith(" " * _ITEM_INDENT) or _REFERENCE.match(found["value"].strip()):
+        if (
+            found is None
+            or not text.startswith(" " * _ITEM_INDENT)
+            or _REFERENCE.match(found["value"].strip())
+        ):
             continue
         variable = Object(number)
         variable.put("name", found["name"], number)

@@ -1,9 +1,9 @@
 """`kubectl describe` of pods, nodes and workloads, turned back into API objects.
 
-The text is aligned by a tab writer, so keys are found by their indentation: 0 the object, 2 (3 in a template) a
-container's name, 4 its keys, 6 its values and states. A message of several lines is printed raw, its further
-lines start in column 0; it ends where the key that must follow it stands. Times are RFC 1123 with the offset of
-the kubectl client. Source: kubectl `pkg/describe`, 1.27 to 1.37.
+The text is aligned by a tab writer, so keys are found by their indentation: 0 the object, 2 (3 in a template)
+a container's name, 4 its keys, 6 its values and states. A message of several lines is printed raw, its
+further lines start in column 0; it ends where the key that must follow it stands. Times are RFC 1123 with the
+offset of the kubectl client. Source: kubectl `pkg/describe`, 1.27 to 1.37.
 """
 
 from __future__ import annotations
@@ -31,7 +31,15 @@ from .k8s_facts import pod_events
 from .located import Array, Object
 from .tables import titled
 
-_AFTER_NAME = ("Namespace:", "Roles:", "Labels:", "Priority:", "Annotations:", "CreationTimestamp:", "Selector:")
+_AFTER_NAME = (
+    "Namespace:",
+    "Roles:",
+    "Labels:",
+    "Priority:",
+    "Annotations:",
+    "CreationTimestamp:",
+    "Selector:",
+)
 _FIELD_PREFIX = regex.compile(r"(?P<path>spec\.\w+\{[^}]+\}): ")
 _ROW = regex.compile(r"  (?:Normal|Warning)\s")
 _CONTAINER_LISTS = (
@@ -70,7 +78,12 @@ def object_events(lines: Lines, source: str) -> list[Event]:
         fill_workload(entry, blocks)
         events += workload_events(entry, kind, source)
     about = Occurrence(
-        "", "", object_kind=kind, object_name=blocks.value("Name"), namespace=blocks.value("Namespace"), host=host
+        "",
+        "",
+        object_kind=kind,
+        object_name=blocks.value("Name"),
+        namespace=blocks.value("Namespace"),
+        host=host,
     )
     return [*events, *_table_events(blocks.get("Events"), about, source)]
 
@@ -151,7 +164,8 @@ def _table_events(block: Block, about: Occurrence, source: str) -> Iterator[Even
         prefix = _FIELD_PREFIX.match(message)
         seen = replace(
             about, reason=cells["Reason"], event_type=cells["Type"], component=cells["From"],
-            message=message[prefix.end() :] if prefix else message, field_path=prefix["path"] if prefix else "",
+            message=message[prefix.end() :] if prefix else message,
+            field_path=prefix["path"] if prefix else "",
             host=about.host if cells["From"] == "kubelet" else "",
         )  # fmt: skip
         place = Locator(source, number, number + row.rstrip().count("\n"))

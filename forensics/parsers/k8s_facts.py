@@ -1,6 +1,7 @@
 """Facts of a pod, built from its API object, so that describe, JSON and YAML of one pod say the same.
 
-Source of the meanings: Kubernetes core/v1, `pkg/kubelet` (who fills a container status) and kubectl's printers.
+Source of the meanings: Kubernetes core/v1, `pkg/kubelet` (who fills a container status) and kubectl's
+printers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from ..model import Event, Locator, Scope
 from . import embedded
-from .k8s_values import container_id, gpus, instant_at, probe_fields, terminated_text, whole
+from .k8s_values import container_id, gpus, instant_at, known, probe_fields, terminated_text, whole
 from .located import Object, dig, int_at, line_at, object_at, objects_at, text_at
 
 MESSAGE_CHARS = 8192
@@ -30,7 +31,7 @@ _STATUS_LISTS = (
 def pod_events(pod: Object, source: str, printed_lines: bool = False) -> list[Event]:
     """Everything a pod object says: specs, states, deaths, starts, and its own status.
 
-    `printed_lines`: a message of several lines stands in the file as lines (describe), not escaped in one (JSON).
+    `printed_lines`: a message of several lines stands in the file as lines (describe), not in one (JSON).
     """
     metadata = object_at(pod, "metadata")
     scope = Scope(
@@ -58,19 +59,26 @@ def spec_events(spec: Object, owner: Object, source: str, scope: Scope, title: s
     for key, init in (("initContainers", True), ("containers", False)):
         for container in objects_at(spec, key):
             name = text_at(container, "name")
-            fields = {**_container_spec(container), **shared, "shm_size_bytes": _shm_size_bytes(container, spec)}
+            fields = {
+                **_container_spec(container),
+                **shared,
+                "shm_size_bytes": _shm_size_bytes(container, spec),
+            }
             if init:
                 fields["init"] = True
             yield Event(
                 Locator(source, line_at(container, "name"), line_at(container, "name")), "pod_spec", "k8s",
                 f"{title} container {name} spec",
                 scope=replace(scope, container=name) if scope.pod else scope,
-                fields={k: v for k, v in fields.items() if v not in (None, "", (), {})} | {"container": name},
+                fields=known({**fields, "container": name}),
             )  # fmt: skip
 
 
 def _container_spec(container: Object) -> dict[str, Any]:
-    limits, requests = object_at(container, "resources", "limits"), object_at(container, "resources", "requests")
+    limits, requests = (
+        object_at(container, "resources", "limits"),
+        object_at(container, "resources", "requests"),
+    )
     fields: dict[str, Any] = {
         "image": text_at(container, "image"),
         "args": _strings(dig(container, "args")),
@@ -94,8 +102,10 @@ def _strings(value: Any) -> tuple[str, ...]:
 
 
 def _shm_size_bytes(container: Object, spec: Object) -> int | None:
-    """Size of /dev/shm: the limit of the volume mounted there, the runtime's default without one, else unknown."""
-    mount = next((m for m in objects_at(container, "volumeMounts") if text_at(m, "mountPath") == "/dev/shm"), None)
+    """Size of /dev/shm: the limit of the volume mounted there, the runtime's default without one."""
+    mount = next(
+        (m for m in objects_at(container, "volumeMounts") if text_at(m, "mountPath") == "/dev/shm"), None
+    )
     if mount is None:
         return None if dig(spec, "hostIPC") is True else DEFAULT_SHM_BYTES
     for volume in objects_at(spec, "volumes"):
@@ -138,8 +148,9 @@ def _container_events(
     state = next(iter(object_at(status, "state")), "")
     if state:
         ready = dig(status, "ready")
-        yield _event(source, line_at(status, "restartCount"), "container_state", f"container {name} {state}", scope,
-                     {"state": state, "ready": ready if isinstance(ready, bool) else None, **shared})  # fmt: skip
+        told = {"state": state, "ready": ready if isinstance(ready, bool) else None, **shared}
+        line = line_at(status, "restartCount")
+        yield _event(source, line, "container_state", f"container {name} {state}", scope, told)
 
 
 def _started(state: Object, source: str, scope: Scope, attempt: int | None) -> Iterator[Event]:
@@ -161,7 +172,8 @@ def _terminated(
     message = text_at(state, "message")[:MESSAGE_CHARS].rstrip()
     fields = {
         "reason": reason, "exit_code": code, "signal": signal or None, "message": message,
-        "started_s": started.seconds if started else None, "finished_s": finished.seconds if finished else None,
+        "started_s": started.seconds if started else None,
+        "finished_s": finished.seconds if finished else None,
         **shared,
     }  # fmt: skip
     event = _event(source, line_at(state, "exitCode"), "container_terminated",
@@ -172,7 +184,9 @@ def _terminated(
         yield from _message_events(message, event, reason, line_at(state, "message"), printed_lines)
 
 
-def _message_events(message: str, death: Event, reason: str, line: int, printed_lines: bool) -> Iterator[Event]:
+def _message_events(
+    message: str, death: Event, reason: str, line: int, printed_lines: bool
+) -> Iterator[Event]:
     """The termination message is the end of the program's log, or the runtime's complaint: read it as such.
 
     Its lines carry the time of the death, which is when the message was taken.
@@ -224,5 +238,4 @@ def _pod_status(pod: Object, source: str, scope: Scope) -> Event:
 
 def _event(source: str, line: int, kind: str, text: str, scope: Scope, fields: dict[str, Any]) -> Event:
     """An event of the API object; unknown fields are left out."""
-    known = {key: value for key, value in fields.items() if value not in (None, "")}
-    return Event(Locator(source, line, line), kind, "k8s", text, scope=scope, fields=known)
+    return Event(Locator(source, line, line), kind, "k8s", text, scope=scope, fields=known(fields))

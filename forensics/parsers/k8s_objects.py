@@ -1,8 +1,9 @@
 """Kubernetes API objects as JSON or YAML, in every wrapping that tools give them.
 
-`kubectl get -o json|yaml` (single object, `List`, typed lists), `kubectl get --raw` (one line, items without a kind),
-`kubectl get -w` (watch events), several documents in one file, and `kubectl cluster-info dump`, whose standard output
-mixes lists with the logs of all containers. Kinds that carry no facts for this tool are passed over knowingly.
+`kubectl get -o json|yaml` (single object, `List`, typed lists), `kubectl get --raw` (one line, items without
+a kind), `kubectl get -w` (watch events), several documents in one file, and `kubectl cluster-info dump`,
+whose standard output mixes lists with the logs of all containers. Kinds that carry no facts for this tool are
+passed over knowingly.
 """
 
 from __future__ import annotations
@@ -15,15 +16,24 @@ import regex
 from ..model import Diagnostic, Event, Parsed, Scope, Severity
 from ..sources import Format, Head
 from . import embedded
+from .json_yaml import Document, read_json, read_yaml
 from .k8s_cluster import event_event, kubelet_config_event, node_events, workload_events
 from .k8s_facts import pod_events
 from .kubectl_lines import SECTION_END, SECTION_START
-from .located import Document, Object, dig, object_at, objects_at, read_json, read_yaml, text_at
+from .located import Object, dig, object_at, objects_at, text_at
 
 RAW_CHARS = 4000
 """A longer physical line (a one-line document) is not quoted."""
 _WATCH_TYPES = ("ADDED", "MODIFIED", "DELETED")
-_WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController")
+_WORKLOADS = (
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "ReplicationController",
+)
 
 
 def _workload(kind: str) -> Callable[[Object, str], Iterable[Event]]:
@@ -40,7 +50,7 @@ _READERS: dict[str, Callable[[Object, str], Iterable[Event]]] = {
 
 
 def read(text: str, source: str) -> Parsed:
-    """All facts of a file of API objects; never fails. Damage is reported and what stands before it is kept."""
+    """All facts of a file of API objects. Damage is reported, and what stands before it is kept."""
     documents, logs = _without_logs(text)
     as_json = documents.lstrip()[:1] in ("{", "[") or not _YAML_HEAD.search(documents)
     lines = text.split("\n")
@@ -57,14 +67,16 @@ def read(text: str, source: str) -> Parsed:
         if problem:
             line = document.problem_line or len(lines)
             diagnostics.append(Diagnostic(
-                source, line, Severity.WARNING, f"the {'JSON' if as_json else 'YAML'} {problem} (line {line})",
+                source, line, Severity.WARNING, f"the {'JSON' if as_json else 'YAML'} {problem}",
                 "what stands before it is analysed; collect the object again for the rest",
             ))  # fmt: skip
     parsed = quoted(events, lines, diagnostics)
     if not logs:
         return parsed
     read_logs = embedded.read_text(logs, source, "container")
-    return replace(parsed, events=(*parsed.events, *read_logs.events), samples=read_logs.samples, scope=Scope())
+    return replace(
+        parsed, events=(*parsed.events, *read_logs.events), samples=read_logs.samples, scope=Scope()
+    )
 
 
 def quoted(events: Iterable[Event], lines: list[str], diagnostics: Iterable[Diagnostic] = ()) -> Parsed:
@@ -124,7 +136,7 @@ def _kind(entry: Object, default: str) -> str:
 
 
 def _cut_list(document: Document, as_json: bool) -> str:
-    """A YAML list says its kind after its items: where it is missing the file was cut, though its syntax is whole."""
+    """A YAML list says its kind after its items: without one the file was cut, though its syntax is whole."""
     value = document.value
     cut = not as_json and isinstance(value, Object) and "items" in value and "kind" not in value
     return "ends in the middle of a list" if cut else ""
@@ -147,7 +159,9 @@ def _without_logs(text: str) -> tuple[str, str]:
 
 _JSON_KIND = regex.compile(r'"kind"\s*:\s*"[A-Z]\w+"')
 _JSON_VERSION = regex.compile(r'"apiVersion"\s*:\s*"[\w./-]+"')
-_JSON_SHAPE = regex.compile(r'"(?:containerStatuses|involvedObject|regarding|nodeInfo|creationTimestamp)"\s*:')
+_JSON_SHAPE = regex.compile(
+    r'"(?:containerStatuses|involvedObject|regarding|nodeInfo|creationTimestamp)"\s*:'
+)
 _JSON_BEGIN = regex.compile(r"^[{\[]", regex.MULTILINE)
 _YAML_HEAD = regex.compile(r"^(?:apiVersion|kind): *[\"']?[\w./-]+", regex.MULTILINE)
 _YAML_KEY = regex.compile(r"^(?:items|kind|metadata):", regex.MULTILINE)

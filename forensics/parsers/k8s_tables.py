@@ -1,7 +1,7 @@
 """Tables of `kubectl get`, `kubectl events`, `kubectl top` and `kubectl rollout history`.
 
-Times are ages before the capture. STATUS of a pod is computed by the API server: a container's reason overrides the
-pod's reason, which overrides the phase (kubernetes `pkg/printers/internalversion`).
+Times are ages before the capture. STATUS of a pod is computed by the API server: a container's reason
+overrides the pod's reason, which overrides the phase (kubernetes `pkg/printers/internalversion`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .. import stamps
 from ..model import Event, Locator, Scope
 from .k8s_cluster import Occurrence, occurrence_event, with_age
 from .k8s_containers import Lines
-from .k8s_values import instant, quantity
+from .k8s_values import instant, known, quantity, shown
 from .tables import Header, header_of
 
 Cells = Mapping[str, str]
@@ -70,8 +70,9 @@ def is_known(header: Header) -> bool:
 
 
 _PLAIN_POD = regex.compile(
-    r"(?:(?P<namespace>[a-z0-9-]+) +)?(?P<name>[a-z0-9][a-z0-9.-]+) +(?P<ready>\d+/\d+) +(?P<status>[A-Z][\w:/.-]+)"
-    r" +(?P<restarts>\d+(?: \(\S+ ago\))?) +(?P<age>\d\w*)(?: +(?P<ip>\S+) +(?P<node>\S+).*)?"
+    r"(?:(?P<namespace>[a-z0-9-]+) +)?(?P<name>[a-z0-9][a-z0-9.-]+) +(?P<ready>\d+/\d+)"
+    r" +(?P<status>[A-Z][\w:/.-]+) +(?P<restarts>\d+(?: \(\S+ ago\))?)"
+    r" +(?P<age>\d\w*)(?: +(?P<ip>\S+) +(?P<node>\S+).*)?"
 )
 
 
@@ -113,7 +114,11 @@ def table_events(lines: Lines, source: str) -> Iterator[Event]:
 def _is_event_row(header: Header, line: str) -> bool:
     cells = header.cells(line)
     kind = _cell(cells, ("TYPE",))
-    return kind in ("Normal", "Warning") or "TYPE" not in header.names or _age(_cell(cells, _LAST_SEEN)) is not None
+    return (
+        kind in ("Normal", "Warning")
+        or "TYPE" not in header.names
+        or _age(_cell(cells, _LAST_SEEN)) is not None
+    )
 
 
 def _cell(cells: Cells, names: tuple[str, ...]) -> str:
@@ -127,8 +132,7 @@ def _age(text: str) -> float | None:
 
 
 def _made(kind: str, text: str, place: Locator, scope: Scope, fields: dict[str, Any]) -> Event:
-    known = {key: value for key, value in fields.items() if value not in (None, "")}
-    return Event(place, kind, "k8s", text, scope=scope, fields=known)
+    return Event(place, kind, "k8s", text, scope=scope, fields=known(fields))
 
 
 def _name(cells: Cells) -> tuple[str, str]:
@@ -209,7 +213,7 @@ def _workload(kind: str, cells: Cells, place: Locator) -> Event | None:
     have = numbers.get("AVAILABLE", int(ready["ready"]) if ready else numbers.get("READY"))
     if not name or (desired is None and have is None):
         return None
-    text = f"{kind.lower()} {name} {'?' if have is None else have}/{'?' if desired is None else desired} available"
+    text = f"{kind.lower()} {name} {shown(have, '?')}/{shown(desired, '?')} available"
     return _made("workload", text, place, Scope(namespace=cells.get("NAMESPACE", "")), {
         "workload_kind": kind, "workload_name": name, "desired": desired, "available": have,
         "updated": numbers.get("UP-TO-DATE"), "created_age_s": _age(cells.get("AGE", "")),
@@ -217,7 +221,7 @@ def _workload(kind: str, cells: Cells, place: Locator) -> Event | None:
 
 
 def _top(cells: Cells, place: Locator) -> Event | None:
-    """A row of `kubectl top`: the working set of a pod, a container or a node at the capture. Never GPU memory."""
+    """A row of `kubectl top`: working set of a pod, container or node at the capture. Never GPU memory."""
     memory = quantity(cells["MEMORY(bytes)"])
     cpu = quantity(cells.get("CPU(cores)", ""))
     pod = cells.get("POD", "")

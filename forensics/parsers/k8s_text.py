@@ -14,7 +14,9 @@ from .k8s_objects import quoted
 from .k8s_tables import is_known, plain_pod, reader_of, table_events
 from .tables import header_of
 
-_NAMED_ROW = regex.compile(r"(?:[a-z]+(?:\.[a-z0-9.]+)?/[a-z0-9.-]+$|[a-z0-9][a-z0-9.-]*-[a-z0-9]{5}(?:\s|$))")
+_NAMED_ROW = regex.compile(
+    r"(?:[a-z]+(?:\.[a-z0-9.]+)?/[a-z0-9.-]+$|[a-z0-9][a-z0-9.-]*-[a-z0-9]{5}(?:\s|$))"
+)
 """`pod/x` of `-o name`; `x` of custom columns, when it looks like a generated pod name."""
 
 

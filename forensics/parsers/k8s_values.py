@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import regex
 
 from .. import stamps
@@ -10,7 +13,9 @@ from .located import Object, dig, int_at, text_at
 
 LAYER = "k8s"
 """The API server's clock: UTC, printed to the second."""
-_QUANTITY = regex.compile(r"(?P<sign>[-+]?)(?P<number>\d+\.?\d*|\.\d+)(?P<suffix>[numkMGTPE]?|[KMGTPE]i|[eE][-+]?\d{1,3})")
+_QUANTITY = regex.compile(
+    r"(?P<sign>[-+]?)(?P<number>\d+\.?\d*|\.\d+)(?P<suffix>[numkMGTPE]?|[KMGTPE]i|[eE][-+]?\d{1,3})"
+)
 _SCALES = {
     "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18,
     "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60,
@@ -19,12 +24,19 @@ _GPU_RESOURCE = regex.compile(r"(?:^|/)(?:gpu|mig-)|[./]gpu(?:\.|$)|/vgpu$")
 _CONTAINER_ID = regex.compile(r"(?:^|[/:])([0-9a-f]{64})\b")
 _FIELD_PATH = regex.compile(r"spec\.(?:init|ephemeral)?[cC]ontainers\{(?P<container>[^}]+)\}")
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_POD_IN_MESSAGE = regex.compile(rf"\b(?:in pod |pod=)(?P<pod>[a-z0-9.-]+)_(?P<namespace>[a-z0-9-]+)\((?P<uid>{_UID})\)")
+_POD_IN_MESSAGE = regex.compile(
+    rf"\b(?:in pod |pod=)(?P<pod>[a-z0-9.-]+)_(?P<namespace>[a-z0-9-]+)\((?P<uid>{_UID})\)"
+)
 _CONTAINER_IN_MESSAGE = regex.compile(
     r"^(?:(?:Created|Started|Stopping) container:? (?P<a>[a-z0-9-]+)$"
     r"|(?:Init c|C)ontainer (?P<b>[a-z0-9-]+) (?:failed|definition|resize)"
     r"|Back-off restarting failed container (?P<c>[a-z0-9-]+)(?: in pod|$))"
 )
+
+
+def known(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields without those that are unknown or empty: absent means unknown."""
+    return {key: value for key, value in fields.items() if value not in (None, "", (), {})}
 
 
 def quantity(value: object) -> float | None:
@@ -52,13 +64,13 @@ def whole(value: object) -> int | None:
 
 
 def gpus(resources: Object) -> int | None:
-    """Devices in a `limits`, `capacity` or `allocatable` map, also MIG slices and shared ones; none if not named."""
+    """Devices in a `limits`, `capacity` or `allocatable` map, also MIG slices; none when no kind is named."""
     counts = [whole(value) or 0 for name, value in resources.items() if _GPU_RESOURCE.search(name)]
     return sum(counts) if counts else None
 
 
 def instant(value: object) -> RawStamp | None:
-    """An RFC 3339 time of the API. The zero times of Go (year 1) and Unix (1970, of a StartError) are no times."""
+    """An RFC 3339 time of the API. Go's zero (year 1) and Unix's (1970, of a StartError) are no times."""
     stamp = stamps.iso(value, LAYER) if isinstance(value, str) else None
     if stamp is None or stamp.form is not StampForm.INSTANT or stamp.seconds < 86400:
         return None
@@ -74,7 +86,7 @@ _RFC1123 = regex.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} (?P<year>\d{4}) \d\
 
 
 def utc(text: str) -> str:
-    """`Sun, 29 Nov 2026 21:08:42 +0800` of describe as the API would print it; empty for zero times and for none."""
+    """`Sun, 29 Nov 2026 21:08:42 +0800` of describe as the API prints it; empty for zero times."""
     found = _RFC1123.fullmatch(text.strip())
     stamp = stamps.rfc1123(text.strip(), LAYER) if found and found["year"] > "1970" else None
     return stamps.iso_utc(stamp.seconds, 0) if stamp is not None else ""
@@ -104,7 +116,12 @@ def scope_of_message(message: str) -> Scope:
 
 def terminated_text(container: str, reason: str, exit_code: int | None) -> str:
     """The one wording of the end of a container, whoever reports it."""
-    return f"container {container} terminated: reason={reason} exit_code={'' if exit_code is None else exit_code}"
+    return f"container {container} terminated: reason={reason} exit_code={shown(exit_code)}"
+
+
+def shown(number: int | None, unknown: str = "") -> str:
+    """A number in a text, or the mark of an unknown one."""
+    return unknown if number is None else str(number)
 
 
 _PROBE_KINDS = {"httpGet": "http", "exec": "exec", "tcpSocket": "tcp", "grpc": "grpc"}

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import regex
 
-from ..model import Event, Locator, Scope
+from ..model import Event, Locator
 from ..scan import Window
 from . import kernel_oom
 from .log import Assembled, Dialect, event_of
@@ -88,6 +88,8 @@ _MONTHS = tuple(f"[{month}" for month in (
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ))  # fmt: skip
 
+PLAIN = Dialect(channel="plain", assemble=assemble, refine=refine)
+"""Pasted text and `journalctl -o cat`, where nothing says who speaks."""
 DIALECT = Dialect(
     channel="kernel",
     anchors=(

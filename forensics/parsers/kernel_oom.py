@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import regex
@@ -75,7 +76,7 @@ class _Assembly:
 
     def take(self, record: Record, text: str, numbers: Sequence[int]) -> None:
         group = self._group
-        if group.open and record.line - group.last_line > MAX_GAP:
+        if group.open and abs(record.line - group.last_line) > MAX_GAP:
             self.close()
         if head := lines.invoked(text):
             if self._group.kills:
@@ -302,10 +303,19 @@ def oom_scope(fields: dict[str, Any]) -> str:
 def assemble(records: Sequence[Record], source: str) -> Assembled:
     """One `kernel_oom` event per kill; `line` is that of `Killed process`, field `report_line` the first of the report."""
     assembly = _Assembly(source)
+    if _is_reversed(records):
+        records = records[::-1]
     for record, text, numbers in _messages(records):
         assembly.take(record, text, numbers)
     assembly.close()
     return Assembled(tuple(assembly.events), frozenset(assembly.used))
+
+
+def _is_reversed(records: Sequence[Record]) -> bool:
+    """`journalctl -r` prints the newest line first."""
+    times = [record.stamps[0].seconds for record in records if record.stamps]
+    steps = [after - before for before, after in pairwise(times) if after != before]
+    return 2 * sum(step < 0 for step in steps) > len(steps)
 
 
 def _messages(records: Sequence[Record]) -> Iterator[tuple[Record, str, tuple[int, ...]]]:

@@ -1,8 +1,8 @@
 """What kubectl itself writes between the lines of logs: errors, notices, and the sections of a cluster dump.
 
-People redirect standard error into the same file, so such a line may be all that a log file holds: then the log does
-not exist, which is a fact of its own. `kubectl cluster-info dump` puts the logs of all containers of a pod into one
-file, between START and END lines; those lines say whose the lines between them are.
+People redirect standard error into the same file, so such a line may be all that a log file holds: then the
+log does not exist, which is a fact of its own. `kubectl cluster-info dump` puts the logs of all containers of
+a pod into one file, between START and END lines; those lines say whose the lines between them are.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ ANCHORS = (
 """Literals of the lines that must be seen in a log."""
 
 _SECTION = regex.compile(
-    r"==== (?:START|END) logs for container (?P<container>\S+) of pod (?P<namespace>[^\s/]+)/(?P<pod>\S+) ===="
+    r"==== (?:START|END) logs for container (?P<container>\S+)"
+    r" of pod (?P<namespace>[^\s/]+)/(?P<pod>\S+) ===="
 )
 _NOTE = regex.compile(
     r"Error from server(?: \(\w+\))?: |Request log error: |Defaulted container \"|"
     r"unable to retrieve container logs for \w+://|failed to try resolving symlinks in path "
 )
 _ALONE = regex.compile(
-    rf"(?:{_NOTE.pattern})|No resources found(?: in \S+ namespace)?\.?$|error: |Unable to connect to the server: |"
-    r"The connection to the server \S+ was refused|Warning: "
+    rf"(?:{_NOTE.pattern})|No resources found(?: in \S+ namespace)?\.?$|error: |"
+    r"Unable to connect to the server: |The connection to the server \S+ was refused|Warning: "
 )
 """Also wordings that are too common to be told apart in the middle of a log."""
 _NAMED = regex.compile(
@@ -53,7 +54,7 @@ def _scope_of(text: str) -> Scope:
 
 
 def settle(records: Iterable[Record]) -> list[Record]:
-    """Give the lines of a dump's section their owner, drop the section lines, and mark what kubectl says itself."""
+    """Give the lines of a section their owner, drop the section lines, and mark what kubectl says itself."""
     settled: list[Record] = []
     section = Scope()
     for record in records:
@@ -71,7 +72,9 @@ def settle(records: Iterable[Record]) -> list[Record]:
 def read(text: str, source: str) -> Parsed:
     """A file that holds nothing but what kubectl says about itself."""
     lines = text.split("\n")
-    records = settle(Record(number, line.strip(), line) for number, line in enumerate(lines, 1) if line.strip())
+    records = settle(
+        Record(number, line.strip(), line) for number, line in enumerate(lines, 1) if line.strip()
+    )
     return Parsed(tuple(
         Event(Locator(source, record.line, record.line), "log", "k8s", record.text,
               scope=_scope_of(record.text).merged(record.scope), raw=record.raw)

@@ -1,7 +1,7 @@
 """kubelet's messages: probes, kills, and the life events of containers.
 
-The envelopes have taken off journal and klog headers; what is left is klog's structured form,
-`"message" key="value" key=1 key={…}`. A value of several lines is printed as `key=<`, tab-indented lines, ` >`; in a
+The envelopes have taken off journal and klog headers; what is left is klog's structured form, `"message"
+key="value" key=1 key={…}`. A value of several lines is printed as `key=<`, tab-indented lines, ` >`; in a
 journal each of them is an entry of its own. Source: Kubernetes `pkg/kubelet` and `k8s.io/klog`, 1.20 to 1.36.
 """
 
@@ -16,42 +16,54 @@ import regex
 
 from ..model import Event, Locator, Scope
 from ..scan import Window
-from .k8s_values import container_id, terminated_text
+from .k8s_values import container_id, known, terminated_text
 from .log import Assembled, Dialect, event_of
 from .records import Record
 
 MAX_CONTINUATION = 60
 """Lines of one multi-line value."""
-_MESSAGE = regex.compile(r'"(?P<message>(?:[^"\\]|\\.)*)"')
-_PAIR = regex.compile(
-    r"""\s+(?P<key>[A-Za-z][\w./-]*)=(?:
-        (?P<quoted>"(?:[^"\\]|\\.)*+")
-      | <\n(?P<lines>.*?)\n\s*>(?=\s|$)
-      | (?P<object>&?(?:\{(?:[^{}"]|"(?:[^"\\]|\\.)*+"|(?&object))*+\}|\[[^\]]*\]))
-      | (?P<bare>\S+)
-    )""",
-    regex.VERBOSE | regex.DOTALL,
-)
+_MESSAGE = regex.compile(r'"(?P<message>(?:[^"\\]|\\.)*+)"')
+_KEY = regex.compile(r"\s+(?P<key>[A-Za-z][\w./-]*)=")
+_QUOTED = regex.compile(r'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
+_LINES_END = regex.compile(r"\n\s*>(?=\s|$)")
+_BARE = regex.compile(r"\S*")
+_DECODER = json.JSONDecoder(strict=False)
 _OLD_EVENT = regex.compile(r"ID:(?P<ID>\S+) Type:(?P<Type>\w+) Data:(?P<Data>[0-9a-f]+)")
 _SHORT = 12
 """Hex digits of a container id in texts, as the runtimes' tools print it."""
+_MESSAGE_CHARS = 16000
+"""Characters of a message whose keys are read."""
 _VALUE_CHARS = 2000
 
 
 def pairs(text: str) -> dict[str, str]:
     """The keys of a structured message with their values as text, without quotes."""
+    text = text[:_MESSAGE_CHARS]
     head = _MESSAGE.match(text)
-    if head is None:
-        return {}
-    found = {}
-    for match in _PAIR.finditer(text, head.end()):
-        if match["quoted"] is not None:
-            found[match["key"]] = _unquoted(match["quoted"])
-        elif match["lines"] is not None:
-            found[match["key"]] = "\n".join(line.removeprefix("\t") for line in match["lines"].split("\n"))
-        else:
-            found[match["key"]] = match["object"] or match["bare"]
+    found: dict[str, str] = {}
+    position = head.end() if head is not None else len(text)
+    while (key := _KEY.search(text, position)) is not None:
+        found[key["key"]], position = _value_at(text, key.end())
     return found
+
+
+def _value_at(text: str, start: int) -> tuple[str, int]:
+    """A value and the position after it: quoted, lines in `<` `>`, an object, or a bare word."""
+    if text.startswith('"', start) and (quoted := _QUOTED.match(text, start)) is not None:
+        return _unquoted(quoted[0]), quoted.end()
+    if text.startswith("<\n", start):
+        close = _LINES_END.search(text, start)
+        lines = text[start + 2 : close.start() if close else len(text)].split("\n")
+        return "\n".join(line.removeprefix("\t") for line in lines), close.end() if close else len(text)
+    if text.startswith(("{", "[", "&{"), start):
+        try:
+            end = _DECODER.raw_decode(text, start)[1]
+        except (ValueError, RecursionError):  # a Go struct, as kubelets before 1.25 print their events
+            following = _KEY.search(text, start)
+            end = following.start() if following else len(text)
+        return text[start:end], end
+    bare = _BARE.match(text, start)
+    return bare[0], bare.end()
 
 
 def _unquoted(text: str) -> str:
@@ -106,14 +118,14 @@ def refine(event: Event) -> Event:
 
 
 def _with(event: Event, kind: str, fields: dict[str, Any], text: str = "") -> Event:
-    known = {key: value for key, value in fields.items() if value not in (None, "")}
-    return replace(event, kind=kind, text=text or event.text, fields={**event.fields, **known})
+    return replace(event, kind=kind, text=text or event.text, fields={**event.fields, **known(fields)})
 
 
 def _probe_failed(event: Event, keys: Mapping[str, str]) -> Event:
     output = keys.get("output", "").removesuffix("<") or keys.get("err", "")
     return _with(event, "probe_failed", {
-        "probe": keys.get("probeType", "").lower(), "result": keys.get("probeResult"), "output": output.strip(),
+        "probe": keys.get("probeType", "").lower(), "result": keys.get("probeResult"),
+        "output": output.strip(),
     })  # fmt: skip
 
 
@@ -133,7 +145,9 @@ def _lifecycle(event: Event, keys: Mapping[str, str]) -> Event:
     raw = keys.get("event", "")
     old = _OLD_EVENT.search(raw)
     told: Mapping[str, Any] = _mapping(raw) or (old.groupdict() if old else {})
-    kind = {"ContainerStarted": "container_started", "ContainerDied": "container_died"}.get(str(told.get("Type")))
+    kind = {"ContainerStarted": "container_started", "ContainerDied": "container_died"}.get(
+        str(told.get("Type"))
+    )
     if kind is None:
         return event
     own = Scope(pod_uid=str(told.get("ID", "")), container_id=container_id(str(told.get("Data", ""))))
@@ -190,8 +204,8 @@ def assemble(records: Sequence[Record], source: str) -> Assembled:
 DIALECT = Dialect(
     "kubelet",
     anchors=(
-        '"Generic (PLEG): container finished"', '"SyncLoop (PLEG): event for pod', '"Killing container with a grace',
-        '"Probe failed"', '"Probe errored"',
+        '"Generic (PLEG): container finished"', '"SyncLoop (PLEG): event for pod',
+        '"Killing container with a grace', '"Probe failed"', '"Probe errored"',
     ),
     windows=tuple(Window(f"{key}=<", (" >",), MAX_CONTINUATION) for key in ("output", "err")),
     assemble=assemble,

@@ -47,6 +47,35 @@ class Dialect:
     """Rows of the `series` → samples."""
 
 
+def combined(channel: str, *dialects: Dialect) -> Dialect:
+    """One dialect for a channel where several speakers may be heard; the first that understands a line has it."""
+
+    def assemble(records: Sequence[Record], source: str) -> Assembled:
+        events: list[Event] = []
+        used: frozenset[int] = frozenset()
+        for dialect in dialects:
+            if dialect.assemble is not None:
+                found = dialect.assemble([record for record in records if record.line not in used], source)
+                events += found.events
+                used |= found.used
+        return Assembled(tuple(events), used)
+
+    def refine(event: Event) -> Event:
+        for dialect in dialects:
+            if dialect.refine is not None and event.kind == "log":
+                event = dialect.refine(event)
+        return event
+
+    return Dialect(
+        channel,
+        tuple(anchor for dialect in dialects for anchor in dialect.anchors),
+        tuple(window for dialect in dialects for window in dialect.windows),
+        tuple(spec for dialect in dialects for spec in dialect.series),
+        assemble,
+        refine,
+    )
+
+
 def event_of(record: Record, source: str, channel: str = "") -> Event:
     """A record as a plain event."""
     return Event(
@@ -114,7 +143,8 @@ def _settle_channels(records: list[Record], default_channel: str) -> list[Record
     for record in records:
         channel = record.channel
         if channel in ("", "container", "host") and (_voice(record) in engines or (not channel and not record.ident)):
-            channel = "engine" if _voice(record) in engines else default_channel
+            foreign = default_channel == "plain" and not any(_voice(record)) and is_bare(record.text)
+            channel = "engine" if _voice(record) in engines and not foreign else default_channel
         settled.append(replace(record, channel=channel or default_channel))
     return settled
 

@@ -1,7 +1,8 @@
 """Prometheus exposition text (`curl /metrics`): one scrape, or several below each other.
 
-vLLM 0.4 to 0.33 (`vllm:*`), SGLang, DCGM exporter, cAdvisor and node exporter. Usage gauges are fractions. Nothing in the
-text says when it was scraped, unless a loop printed the time above it or the samples carry a stamp.
+vLLM 0.4 to 0.33 (`vllm:*`), SGLang, DCGM exporter, cAdvisor and node exporter. Usage gauges are fractions.
+Nothing in the text says when it was scraped, unless a loop printed the time above it or the samples carry a
+stamp.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from .series_names import meaning, scope_of
 
 LAYER = "metrics"
 _COMMENT = regex.compile(r"# (?:HELP|TYPE) [a-zA-Z_:][\w:]* .*")
-_SAMPLE = regex.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{.*\})? +[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|NaN|Inf|\+Inf)(?: \d{12,14})?")
+_SAMPLE = regex.compile(
+    r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{.*\})? +[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|NaN|Inf|\+Inf)(?: \d{12,14})?"
+)
 _WANTED = regex.compile(
     r"vllm:|vllm_|sglang:|tgi_|DCGM_FI_|process_(?:resident|start|virtual)_|container_memory_|container_oom|container_spec_memory"
     r"|node_memory_(?:MemTotal|MemAvailable)|node_vmstat_oom_kill|nvidia_(?:smi|gpu)_"
@@ -63,8 +66,8 @@ def _sniff(head: Head) -> int:
         return 0
     comments = sum(_COMMENT.fullmatch(line) is not None for line in lines)
     samples = sum(_SAMPLE.fullmatch(line) is not None for line in lines)
-    share = (comments + samples) / len(lines)
-    return 95 if share > 0.7 and samples and (comments or samples > 3) else 0
+    told = comments or any("{" in line or _WANTED.match(line) for line in lines)  # else any `word number` would do
+    return 95 if told and samples and comments + samples > 0.7 * len(lines) else 0
 
 
 class _Reader:
@@ -108,7 +111,11 @@ class _Reader:
         if scrape is None:
             return
         for scope, fields in scrape.owners.items():
-            kind, channel = ("gpu_state", "nvidia") if scope.gpu and "memory_used_mib" in fields else ("metrics", "metrics")
+            kind, channel = (
+                ("gpu_state", "nvidia")
+                if scope.gpu and "memory_used_mib" in fields
+                else ("metrics", "metrics")
+            )
             self.events.append(Event(
                 Locator(self.source, scrape.line, scrape.last), kind, channel, _text(fields),
                 (scrape.stamp,) if scrape.stamp else (), scope, fields,
@@ -165,25 +172,31 @@ def _printed_time(line: str) -> RawStamp | None:
     for word in ("scraped at", "scrape", "captured at", "date:", "time:", "timestamp:", "at"):
         if text.lower().startswith(word):
             text = text[len(word) :].strip(" :=")
-    return date_command(text, LAYER) if text[:1].isalnum() and any(char.isdigit() for char in text[:30]) else None
+    return (
+        date_command(text, LAYER)
+        if text[:1].isalnum() and any(char.isdigit() for char in text[:30])
+        else None
+    )
 
 
 def _text(fields: Mapping[str, Any]) -> str:
-    return " ".join(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in fields.items())
+    return " ".join(
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in fields.items()
+    )
 
 
 def _read(text: str, source: str) -> Parsed:
     """One `metrics` event a scrape and owner (engine, pod, process), with the figures that matter as fields.
 
-    GPU figures become `gpu_state` events, `cache_config_info` an `engine_args` event. Scrapes with a time also become
-    samples. Lines that no parser understands are counted and skipped.
+    GPU figures become `gpu_state` events, `cache_config_info` an `engine_args` event. Scrapes with a time
+    also become samples. Lines that no parser understands are counted and skipped.
     """
     reader = _Reader(source)
     lines: Iterable[str] = text.split("\n")
     for number, line in enumerate(lines, 1):
         reader.feed(number, line.rstrip("\r"))
     reader.finish()
-    diagnostics = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     if reader.broken:
         message = f"{reader.broken} broken metric lines were skipped"
         diagnostics = (Diagnostic(source, None, Severity.NOTICE, message),)

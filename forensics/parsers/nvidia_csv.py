@@ -1,8 +1,8 @@
 """Tables of `nvidia-smi --query-…= --format=csv`: GPUs over time, processes on them, remapped rows.
 
-Rows are comma separated and unquoted; values carry their unit unless `nounits` was asked. Shell loops repeat the header,
-appended files change it, `noheader` leaves it out, collectors that were killed leave a torn last line (nvidia-smi,
-drivers 470 to 610).
+Rows are comma separated and unquoted; values carry their unit unless `nounits` was asked. Shell loops repeat
+the header, appended files change it, `noheader` leaves it out, collectors that were killed leave a torn last
+line (nvidia-smi, drivers 470 to 610).
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from .nvidia_rows import LAYER, GpuTable, ProcessTable, Row, number
 _ROWS = SeriesSpec(anchor="", pattern=r"^(.*)$", groups=("row",))
 _FIELD = regex.compile(r"[a-z][a-z_0-9]*(?:\.[a-z_0-9]+)*(?: \[[A-Za-z/%]+\])?")
 _KNOWN = frozenset({
-    "gpu_uuid", "gpu_name", "pci.bus_id", "gpu_bus_id", "used_gpu_memory", "used_memory", "memory.used", "memory.total",
-    "memory.free", "memory.reserved", "utilization.gpu", "utilization.memory", "temperature.gpu", "power.draw",
-    "max_memory_usage", "remapped_rows.pending", "remapped_rows.failure", "retired_pages.pending",
+    "gpu_uuid", "gpu_name", "pci.bus_id", "gpu_bus_id", "used_gpu_memory", "used_memory", "memory.used",
+    "memory.total", "memory.free", "memory.reserved", "utilization.gpu", "utilization.memory",
+    "temperature.gpu", "power.draw", "max_memory_usage", "remapped_rows.pending", "remapped_rows.failure",
+    "retired_pages.pending",
 })  # fmt: skip
 """Names that no other table has; a header holds at least one."""
 _SLASHED = regex.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(\.\d+)?")
@@ -32,7 +33,8 @@ _UUID = regex.compile(r"(?:GPU|MIG)-[0-9a-f-]{8,}")
 _BUS = regex.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]")
 _QUERY = regex.compile(r"--query-(?:gpu|compute-apps|accounted-apps|remapped-rows)=(?P<columns>[\w.,]+)")
 _TROUBLE = regex.compile(
-    r"NVIDIA-SMI has failed.*|Failed to initialize NVML.*|Unable to determine the device handle.*|No devices were found"
+    r"NVIDIA-SMI has failed.*|Failed to initialize NVML.*|Unable to determine the device handle.*"
+    r"|No devices were found"
 )
 
 
@@ -48,10 +50,11 @@ def columns_of(line: str) -> tuple[str, ...]:
 
 
 def guess_columns(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Columns of a table without header, from the shape of its cells; what cannot be told is left without a name.
+    """Columns of a table without header, from the shape of its cells; what cannot be told is left without a
+    name.
 
-    A single `MiB` column is the used memory. Of two the one that never changes and is never smaller is the total. Of
-    three, used and free cannot be told apart, so only the total gets its name.
+    A single `MiB` column is the used memory. Of two the one that never changes and is never smaller is the
+    total. Of three, used and free cannot be told apart, so only the total gets its name.
     """
     width = max((len(row) for row in rows), default=0)
     whole = [row for row in rows if len(row) == width]
@@ -130,7 +133,9 @@ def _series(head: Head) -> tuple[SeriesSpec, ...]:
 
 
 def _samples(scanned: Scanned, source: str, head: Head) -> Parsed:
-    """Rows → `gpu_state` and `gpu_process` events (first row of each), samples, and error texts as `log` events."""
+    """Rows → `gpu_state` and `gpu_process` events (first row of each), samples, and error texts as `log`
+    events.
+    """
     columns = _head_columns(head)
     gpus, processes = GpuTable(source), ProcessTable(source)
     troubles: list[Event] = []
@@ -140,7 +145,7 @@ def _samples(scanned: Scanned, source: str, head: Head) -> Parsed:
     for rows in scanned.series:
         if rows.spec != _ROWS:
             continue
-        for number, line in zip(rows.lines, rows.columns["row"], strict=True):
+        for place, line in zip(rows.lines, rows.columns["row"], strict=True):
             line = (line or "").strip()
             header = columns_of(line) if line[:1].isalpha() else ()
             if header:
@@ -151,21 +156,26 @@ def _samples(scanned: Scanned, source: str, head: Head) -> Parsed:
                 outer = _date_line(line) or outer
                 if _TROUBLE.match(line):
                     stamp = (outer,) if outer else ()
-                    troubles.append(Event(Locator(source, number, number), "log", "nvidia", line, stamp, raw=line))
+                    troubles.append(
+                        Event(Locator(source, place, place), "log", "nvidia", line, stamp, raw=line)
+                    )
                 continue
             if table is None:
                 table = processes if "pid" in columns.names else gpus
                 table.use(columns.names)
-            if not table.add(Row(number, tuple(cells), outer, line)):
+            if not table.add(Row(place, tuple(cells), outer, line)):
                 torn += 1
     diagnostics = []
     if columns.guessed and "" in columns.names:
         diagnostics.append(Diagnostic(
-            source, 1, Severity.NOTICE, "the table has no header; columns that the values do not tell were left out",
+            source, 1, Severity.NOTICE,
+            "the table has no header; columns that the values do not tell were left out",
             "record with the header, without `noheader`",
         ))  # fmt: skip
     if torn > 1:
-        diagnostics.append(Diagnostic(source, None, Severity.NOTICE, f"{torn} torn rows of nvidia-smi were skipped"))
+        diagnostics.append(
+            Diagnostic(source, None, Severity.NOTICE, f"{torn} torn rows of nvidia-smi were skipped")
+        )
     events = sorted([*troubles, *gpus.events(), *processes.events()], key=lambda event: event.locator.line)
     return Parsed(tuple(events), (*gpus.points.samples(), *processes.points.samples()), tuple(diagnostics))
 

@@ -40,7 +40,7 @@ _UNCORRECTABLE = {
 
 
 def read_query(lines: Sequence[str], source: str, first: int) -> Parsed:
-    """One `gpu_state` a GPU and one `gpu_process` a process, with samples for each repetition of the output."""
+    """One `gpu_state` a GPU and one `gpu_process` a process, with samples for each repetition."""
     gpus, processes = GpuTable(source), ProcessTable(source)
     stamp: RawStamp | None = None
     driver = ""
@@ -67,7 +67,12 @@ def read_query(lines: Sequence[str], source: str, first: int) -> Parsed:
             driver = value
         elif not values or value in ("", "N/A"):
             continue
-        elif path[0] == "ECC Errors" and "Uncorrectable" in path[-1] and len(path) >= 3 and path[1] in _UNCORRECTABLE:
+        elif (
+            path[0] == "ECC Errors"
+            and "Uncorrectable" in path[-1]
+            and len(path) >= 3
+            and path[1] in _UNCORRECTABLE
+        ):
             column = _UNCORRECTABLE[path[1]]
             values[column] = str(int(float(values.get(column, "0")) + (number(value) or 0)))
         elif path in _COLUMNS:

@@ -37,8 +37,9 @@ _NUMBERS = {
     "retired_pages.pending": "retired_pages_pending",
 }
 _TEXTS = {
-    "uuid": "uuid", "gpu_uuid": "uuid", "name": "name", "gpu_name": "name", "driver_version": "driver_version",
-    "mig.mode.current": "mig_mode", "compute_mode": "compute_mode", "pstate": "pstate",
+    "uuid": "uuid", "gpu_uuid": "uuid", "name": "name", "gpu_name": "name",
+    "driver_version": "driver_version", "mig.mode.current": "mig_mode", "compute_mode": "compute_mode",
+    "pstate": "pstate",
     "remapped_rows.pending": "remapped_rows_pending", "remapped_rows.failure": "remapped_rows_failure",
     "gpu_recovery_action": "recovery_action", "clocks_event_reasons.active": "clocks_event_reasons",
     "clocks_throttle_reasons.active": "clocks_event_reasons",
@@ -111,7 +112,9 @@ class GpuTable:
         self._names = tuple(names)
         place = {name: i for i, name in reversed(list(enumerate(names)))}
         self._time = place.get("timestamp")
-        self._ids = [place[name] for name in ("uuid", "gpu_uuid", "index", "pci.bus_id", "gpu_bus_id") if name in place]
+        self._ids = [
+            place[name] for name in ("uuid", "gpu_uuid", "index", "pci.bus_id", "gpu_bus_id") if name in place
+        ]
         self._values = [(i, _SERIES[name]) for i, name in enumerate(names) if name in _SERIES]
         self._columns.clear()
 
@@ -126,7 +129,9 @@ class GpuTable:
         gpu = self._gpu(cells, stamp)
         if gpu not in self._states:
             self._states[gpu] = self._state(row, gpu, stamp)
-        form, layer, seconds = (stamp.form, stamp.layer, stamp.seconds) if stamp else (StampForm.LOCAL, "", nan)
+        form, layer, seconds = (
+            (stamp.form, stamp.layer, stamp.seconds) if stamp else (StampForm.LOCAL, "", nan)
+        )
         for i, name in self._values:
             value = number(cells[i])
             if value is None:
@@ -168,8 +173,9 @@ class GpuTable:
         used, total = fields.get("memory_used_mib", "?"), fields.get("memory_total_mib", "?")
         label = " ".join(str(fields[key]) for key in ("index", "name") if key in fields) or gpu
         return Event(
-            Locator(self._source, row.line, row.line), "gpu_state", "nvidia", f"GPU {label}: {used} MiB used of {total} MiB",
-            (stamp,) if stamp else (), Scope(gpu=gpu), fields, raw=row.raw,
+            Locator(self._source, row.line, row.line), "gpu_state", "nvidia",
+            f"GPU {label}: {used} MiB used of {total} MiB", (stamp,) if stamp else (), Scope(gpu=gpu),
+            fields, raw=row.raw,
         )  # fmt: skip
 
     def _note_lost(self, row: Row, gpu: str, text: str, stamp: RawStamp | None) -> None:
@@ -239,8 +245,9 @@ class ProcessTable:
         amount = f"uses {int(used_mib)} MiB" if used_mib is not None else "is on the GPU"
         amount = f"used up to {int(peak_mib)} MiB" if used_mib is None and peak_mib is not None else amount
         self._seen[gpu, pid] = Event(
-            Locator(self._source, row.line, row.line), "gpu_process", "nvidia", f"pid {pid} {name} {amount}".replace("  ", " "),
-            (stamp,) if stamp else (), scope, fields, raw=row.raw,
+            Locator(self._source, row.line, row.line), "gpu_process", "nvidia",
+            f"pid {pid} {name} {amount}".replace("  ", " "), (stamp,) if stamp else (), scope,
+            fields, raw=row.raw,
         )  # fmt: skip
 
     def events(self) -> list[Event]:

@@ -1,8 +1,8 @@
 """The text views of `nvidia-smi`: boxed table, `-q`, `-L`, `dmon`, `pmon`, and its failures.
 
-Boxes changed width and header with drivers 525, 530 and 610, so cells are read by their content. In a loop the time
-line stands above each box. nvidia-bug-report.log holds such boxes between kernel messages and is read as a log
-(drivers 470 to 610).
+Boxes changed width and header with drivers 525, 530 and 610, so cells are read by their content. In a loop
+the time line stands above each box. nvidia-bug-report.log holds such boxes between kernel messages and is
+read as a log (drivers 470 to 610).
 """
 
 from __future__ import annotations
@@ -28,11 +28,17 @@ _PROCESS = regex.compile(
     r"\|\s+(?P<gpu>\d+)\s+(?:(?P<gi>N/A|\d+)\s+(?P<ci>N/A|\d+)\s+)?(?P<pid>\d+)\s+(?P<type>C|G|C\+G|M\+C|M)\s+(?P<name>\S.*?)\s+(?:(?P<used>\d+)MiB|N/A)\s*\|"
 )
 _MIG = regex.compile(
-    r"\|\s+(?P<gpu>\d+)\s+(?P<gi>\d+)\s+(?P<ci>\d+)\s+(?P<dev>\d+)\s+\|\s+(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB\s*\|.*"
+    r"\|\s+(?P<gpu>\d+)\s+(?P<gi>\d+)\s+(?P<ci>\d+)\s+(?P<dev>\d+)\s+"
+    r"\|\s+(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB\s*\|.*"
 )
-_VERSIONS = regex.compile(r"\| NVIDIA-SMI (?P<smi>\S+)\s+(?:Driver|KMD) Version: (?P<driver>\S+)\s+CUDA(?: UMD)? Version: (?P<cuda>\S+)\s*\|")
+_VERSIONS = regex.compile(
+    r"\| NVIDIA-SMI (?P<smi>\S+)\s+(?:Driver|KMD) Version: (?P<driver>\S+)\s+"
+    r"CUDA(?: UMD)? Version: (?P<cuda>\S+)\s*\|"
+)
 _LIST = regex.compile(r"GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)")
-_LIST_MIG = regex.compile(r"\s+MIG (?P<profile>\S+)\s+Device\s+(?P<device>\d+): \(UUID: (?P<uuid>MIG-[0-9A-Za-z/-]+)\)")
+_LIST_MIG = regex.compile(
+    r"\s+MIG (?P<profile>\S+)\s+Device\s+(?P<device>\d+): \(UUID: (?P<uuid>MIG-[0-9A-Za-z/-]+)\)"
+)
 FAILURES = (
     "NVIDIA-SMI has failed because",
     "Failed to initialize NVML",
@@ -42,8 +48,10 @@ FAILURES = (
     "couldn't communicate with the NVIDIA driver",
     "GPU is lost",
 )
-_GPU_COLUMNS = ("index", "name", "pci.bus_id", "ecc.errors.uncorrected.volatile.total", "memory.used", "memory.total",
-                "utilization.gpu", "temperature.gpu", "power.draw", "driver_version")  # fmt: skip
+_GPU_COLUMNS = (
+    "index", "name", "pci.bus_id", "ecc.errors.uncorrected.volatile.total", "memory.used", "memory.total",
+    "utilization.gpu", "temperature.gpu", "power.draw", "driver_version",
+)  # fmt: skip
 _COOLING = regex.compile(r"\s*\S+\s+(?P<temperature>\d+)C?\s+P\d+\s+(?P<power>\d+)W\s*/.*")
 
 
@@ -57,7 +65,9 @@ def _sniff(head: Head) -> int:
         return 95
     if any(_LIST.fullmatch(line.strip()) for line in head.lines[:10]):
         return 92
-    if any(regex.match(r"# ?(?:gpu|Date) .*(?:\bpwr\b|\bpid\b|\bsm\b|\bgpu\b)", line) for line in head.lines[:10]):
+    if any(
+        regex.match(r"# ?(?:gpu|Date) .*(?:\bpwr\b|\bpid\b|\bsm\b|\bgpu\b)", line) for line in head.lines[:10]
+    ):
         return 92
     lines = [line for line in head.lines[:30] if line.strip()]
     failed = [line for line in lines if any(text in line for text in FAILURES)]
@@ -71,8 +81,8 @@ def _read(text: str, source: str) -> Parsed:
 def read_lines(lines: Sequence[str], source: str, first: int) -> Parsed:
     """Whatever views of nvidia-smi stand in `lines`, whose first has the number `first`.
 
-    `gpu_state` and `gpu_process` events, once for each GPU and process, with the samples of every repetition; a `log`
-    event for each failure text and one with the driver version.
+    `gpu_state` and `gpu_process` events, once for each GPU and process, with the samples of every
+    repetition; a `log` event for each failure text and one with the driver version.
     """
     if any("NVSMI LOG" in line for line in lines[:40]):
         return read_query(lines, source, first)
@@ -119,7 +129,11 @@ class _Reader:
         if (found := _VERSIONS.match(line)) is not None:
             self.driver = found["driver"]
             if not self.notes:
-                self.notes.append(self._note(number, f"NVIDIA-SMI {found['smi']}, driver {found['driver']}, CUDA {found['cuda']}"))
+                self.notes.append(
+                    self._note(
+                        number, f"NVIDIA-SMI {found['smi']}, driver {found['driver']}, CUDA {found['cuda']}"
+                    )
+                )
         elif (found := _FIRST.match(line)) is not None:
             self.open = found
         elif self.open is not None and (found := _SECOND.match(line)) is not None:
@@ -136,10 +150,11 @@ class _Reader:
         cooling = _COOLING.fullmatch(second["cooling"])
         lost = (second["lost"] or "").strip()
         used = f"{second['used']} MiB" if second["used"] else f"[{lost or 'N/A'}]"
+        total = f"{second['total']} MiB" if second["total"] else "[N/A]"
+        temperature, power = (cooling["temperature"], cooling["power"]) if cooling else ("[N/A]", "[N/A]")
         cells = (
-            first["index"], first["name"], first["bus"], first["ecc"], used, f"{second['total']} MiB" if second["total"] else "[N/A]",
-            second["util"] or "[N/A]", cooling["temperature"] if cooling else "[N/A]", cooling["power"] if cooling else "[N/A]",
-            self.driver or "[N/A]",
+            first["index"], first["name"], first["bus"], first["ecc"], used, total, second["util"] or "[N/A]",
+            temperature, power, self.driver or "[N/A]",
         )  # fmt: skip
         self.gpus.add(Row(number, cells, self.stamp, line))
 
@@ -150,7 +165,12 @@ class _Reader:
             return
         self.instances.add((gpu, instance))
         used, total = int(found["used"]), int(found["total"])
-        fields = {"mig_instance": int(instance), "memory_used_mib": used, "memory_total_mib": total, "mig_mode": "Enabled"}
+        fields = {
+            "mig_instance": int(instance),
+            "memory_used_mib": used,
+            "memory_total_mib": total,
+            "mig_mode": "Enabled",
+        }
         text = f"GPU {found['gpu']} MIG instance {instance}: {used} MiB used of {total} MiB"
         self.notes.append(Event(
             Locator(self.source, number, number), "gpu_state", "nvidia", text, self._stamps(),
@@ -158,10 +178,14 @@ class _Reader:
         ))  # fmt: skip
 
     def _listed(self, number: int, line: str, uuid: str, fields: dict[str, object]) -> None:
-        label = f"GPU {fields['index']}: {fields['name']}" if "index" in fields else f"MIG {fields['mig_profile']}"
+        label = (
+            f"GPU {fields['index']}: {fields['name']}"
+            if "index" in fields
+            else f"MIG {fields['mig_profile']}"
+        )
         self.notes.append(Event(
-            Locator(self.source, number, number), "gpu_state", "nvidia", f"{label} {uuid}", self._stamps(), Scope(gpu=uuid),
-            {**fields, "uuid": uuid}, raw=line,
+            Locator(self.source, number, number), "gpu_state", "nvidia", f"{label} {uuid}", self._stamps(),
+            Scope(gpu=uuid), {**fields, "uuid": uuid}, raw=line,
         ))  # fmt: skip
 
     def _columns_of(self, line: str) -> None:
@@ -185,9 +209,16 @@ class _Reader:
             if row["pid"].isdigit():
                 used = float(row["fb"]) if row.get("fb", "-").isdigit() else None
                 place = Row(number, (), self.stamp, line)
-                self.processes.note(place, int(row["pid"]), row.get("command", ""), row["gpu"], used, self.stamp)
+                self.processes.note(
+                    place, int(row["pid"]), row.get("command", ""), row["gpu"], used, self.stamp
+                )
             return
-        for name, series in (("fb", "gpu_memory_used_mib"), ("sm", "gpu_utilization_pct"), ("gtemp", "gpu_temperature_c"), ("pwr", "gpu_power_w")):
+        for name, series in (
+            ("fb", "gpu_memory_used_mib"),
+            ("sm", "gpu_utilization_pct"),
+            ("gtemp", "gpu_temperature_c"),
+            ("pwr", "gpu_power_w"),
+        ):
             if row.get(name, "-").isdigit() and self.stamp is not None:
                 self.gpus.points.add(series, Scope(gpu=row["gpu"]), self.stamp, number, float(row[name]))
 

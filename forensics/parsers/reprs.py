@@ -1,7 +1,7 @@
 """Python reprs as programs print them, read tolerantly and without running anything.
 
-`{'model': 'x', 'dtype': torch.bfloat16}`, `Namespace(host=None, port=8000)` and `k=v, k=v` hold enums and objects that
-`ast.literal_eval` refuses; here they become strings and the rest keeps its type.
+`{'model': 'x', 'dtype': torch.bfloat16}`, `Namespace(host=None, port=8000)` and `k=v, k=v` hold enums and
+objects that `ast.literal_eval` refuses; here they become strings and the rest keeps its type.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def split(text: str, separator: str = ",") -> Iterator[str]:
                 position += 1
             elif char == quote:
                 quote = ""
-        elif char in "'\"" and (position == 0 or not text[position - 1].isalnum() or text[position - 1] in "rbuf"):
+        elif char in "'\"" and (
+            position == 0 or not text[position - 1].isalnum() or text[position - 1] in "rbuf"
+        ):
             quote = char
         elif char in "([{":
             depth += 1

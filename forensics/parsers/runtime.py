@@ -1,8 +1,8 @@
 """Container runtimes' messages: containerd, CRI-O, conmon and dockerd.
 
-What a runtime says about a container carries its id only; the name, the pod and the attempt stand in the lines that
-create it, and the sandbox ids in those that create pods. Those lines are learned first, file by file. Sources:
-containerd `internal/cri` 1.6 to 2.4, CRI-O 1.36, moby `daemon`.
+What a runtime says about a container carries its id only; the name, the pod and the attempt stand in the
+lines that create it, and the sandbox ids in those that create pods. Those lines are learned first, file by
+file. Sources: containerd `internal/cri` 1.6 to 2.4, CRI-O 1.36, moby `daemon`.
 """
 
 from __future__ import annotations
@@ -15,32 +15,38 @@ import regex
 
 from .. import stamps
 from ..model import Event, Scope
-from .k8s_values import terminated_text
+from .k8s_values import known, terminated_text
 from .log import Assembled, Dialect, event_of
 from .records import Record
 
+_TEXT_CHARS = 4000
+"""Characters of a message that are looked at."""
 _ID = r"[0-9a-f]{64}"
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 # Fields of protobuf messages: `Name:vllm,` (gogo, up to 2.0) or `name:"vllm"` (golang, later).
 _RUN_SANDBOX = regex.compile(rf"RunPodSandbox for (?P<meta>.*?) returns sandbox id \"(?P<id>{_ID})\"")
 _CREATE = regex.compile(
-    rf"CreateContainer within sandbox \"(?P<sandbox>{_ID})\" for (?P<meta>.*?) returns container id \"(?P<id>{_ID})\""
+    rf"CreateContainer within sandbox \"(?P<sandbox>{_ID})\" for (?P<meta>.*?)"
+    rf" returns container id \"(?P<id>{_ID})\""
 )
 _META = {
     name: regex.compile(rf"\b{name}:\"?(?P<value>[^\s,\"}}]+)", regex.IGNORECASE)
     for name in ("Name", "Namespace", "Uid", "Attempt")
 }
 _CRIO_NAMED = regex.compile(
-    rf"(?:Created|Started|Stopped|Removed) container (?P<id>{_ID}): (?P<namespace>[^/\s]+)/(?P<pod>[^/\s]+)/(?P<name>\S+?)\"?(?:\s|$)"
+    rf"(?:Created|Started|Stopped|Removed) container (?P<id>{_ID}):"
+    r" (?P<namespace>[^/\s]+)/(?P<pod>[^/\s]+)/(?P<name>\S+?)\"?(?:\s|$)"
 )
 _CRIO_STARTED = regex.compile(
-    rf"Started container.*?containerID=(?P<id>{_ID}) description=(?P<namespace>[^/\s]+)/(?P<pod>[^/\s]+)/(?P<name>\S+)"
+    rf"Started container.*?containerID=(?P<id>{_ID})"
+    r" description=(?P<namespace>[^/\s]+)/(?P<pod>[^/\s]+)/(?P<name>\S+)"
 )
 
 _TASK_OOM = regex.compile(rf"TaskOOM event .*?(?:container_id:\"|ContainerID:)(?P<id>{_ID})")
 _EXIT = regex.compile(
-    rf"received (?:container )?exit event .*?(?:container_id:\"|ContainerID:)(?P<id>{_ID})\"?,? +(?:id:\"|ID:)(?P<process>{_ID}|[^\s\",]+)"
+    rf"received (?:container )?exit event .*?(?:container_id:\"|ContainerID:)(?P<id>{_ID})\"?,?"
+    rf"\s*(?:id:\"|ID:)(?P<process>{_ID}|[^\s\",]+)"
 )
 _EXIT_STATUS = regex.compile(r"(?:exit_status|ExitStatus):(\d+)")
 _EXITED_PROTO = regex.compile(r"exited_at:\{seconds:(?P<s>\d+)(?:\s+nanos:(?P<n>\d+))?")
@@ -51,8 +57,10 @@ _STOP = regex.compile(
     rf"Stopping container: (?P<id2>{_ID}) \(timeout: (?P<grace2>\d+)s\)"
 )
 _KILL = regex.compile(
-    rf"Kill container \"(?P<id>{_ID})\"|Stopping container (?P<id2>{_ID}) with stop signal ?\(\w+\) timed out|"
-    r"Container (?P<id3>[0-9a-f]{12,64}) failed to exit within|Container failed to exit within .*?container=(?P<id4>[0-9a-f]{12,64})"
+    rf"Kill container \"(?P<id>{_ID})\"|"
+    rf"Stopping container (?P<id2>{_ID}) with stop signal ?\(\w+\) timed out|"
+    r"Container (?P<id3>[0-9a-f]{12,64}) failed to exit within|"
+    r"Container failed to exit within .*?container=(?P<id4>[0-9a-f]{12,64})"
 )
 _ANY_ID = regex.compile(rf"(?<![0-9a-f])(?P<id>{_ID})(?![0-9a-f])")
 
@@ -78,7 +86,10 @@ class _Names:
             self.containers[found["id"]] = (owner, int(attempt) if attempt.isdigit() else 0)
         elif found := _CRIO_NAMED.search(text) or _CRIO_STARTED.search(text):
             owner = Scope(
-                namespace=found["namespace"], pod=found["pod"], container=found["name"], container_id=found["id"]
+                namespace=found["namespace"],
+                pod=found["pod"],
+                container=found["name"],
+                container_id=found["id"],
             )
             self.containers[found["id"]] = (owner, None)
 
@@ -92,17 +103,17 @@ def assemble(records: Sequence[Record], source: str) -> Assembled:
     """Learn who is who in this file, then read the messages with that knowledge."""
     names = _Names()
     for record in records:
-        names.learn(record.text)
+        names.learn(record.text[:_TEXT_CHARS])
     events = [_read(event_of(record, source), names) for record in records if record.text.strip()]
     return Assembled(tuple(events), frozenset(record.line for record in records))
 
 
 def _read(event: Event, names: _Names) -> Event:
     for pattern, reader in _READERS:
-        found = pattern.search(event.text)
+        found = pattern.search(event.text, 0, _TEXT_CHARS)
         if found is not None:
             return reader(event, found, names)
-    found = _ANY_ID.search(event.text)
+    found = _ANY_ID.search(event.text, 0, _TEXT_CHARS)
     return _owned(event, found["id"], names) if found is not None else event
 
 
@@ -118,8 +129,7 @@ def _owned(event: Event, identity: str, names: _Names) -> Event:
 
 
 def _with(event: Event, kind: str, text: str, fields: dict[str, Any]) -> Event:
-    known = {key: value for key, value in fields.items() if value is not None}
-    return replace(event, kind=kind, text=text, fields={**event.fields, **known})
+    return replace(event, kind=kind, text=text, fields={**event.fields, **known(fields)})
 
 
 def label(scope: Scope, identity: str) -> str:
@@ -132,7 +142,7 @@ def _oom(event: Event, found: regex.Match[str], names: _Names) -> Event:
 
 
 def _exit(event: Event, found: regex.Match[str], names: _Names) -> Event:
-    """The end of a container. An exec'd process (a probe) or a pod's sandbox ends without killing anything."""
+    """The end of a container. An exec'd process (a probe) and a pod's sandbox may end without a container."""
     identity = found["id"]
     event = _owned(event, identity, names)
     if found["process"] != identity or identity in names.sandboxes:
@@ -161,7 +171,9 @@ def _start(event: Event, found: regex.Match[str], names: _Names) -> Event:
 
 def _stop(event: Event, found: regex.Match[str], names: _Names) -> Event:
     event = _owned(event, found["id"] or found["id2"], names)
-    return _with(event, "container_kill", event.text, {"grace_s": int(found["grace"] or found["grace2"]), "signal": 15})
+    return _with(
+        event, "container_kill", event.text, {"grace_s": int(found["grace"] or found["grace2"]), "signal": 15}
+    )
 
 
 def _kill(event: Event, found: regex.Match[str], names: _Names) -> Event:
@@ -184,7 +196,8 @@ DIALECT = Dialect(
     anchors=(
         "TaskOOM event ", "received exit event ", "received container exit event ", "RunPodSandbox for ",
         "CreateContainer within sandbox ", "StartContainer for ", "StopContainer for ", "Kill container ",
-        "Started container", "Stopped container ", "Created container ", "Stopping container", "failed to exit within",
+        "Started container", "Stopped container ", "Created container ", "Stopping container",
+        "failed to exit within",
     ),
     assemble=assemble,
 )  # fmt: skip

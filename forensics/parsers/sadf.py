@@ -37,13 +37,20 @@ def _sniff(head: Head) -> int:
 
 def _sniff_unused(head: Head) -> int:
     lines = head.lines[:12]
-    if any("<!DOCTYPE sysstat" in line or line.strip() == "<sysstat" or line.startswith("System activity data file:") for line in lines):
+    if any(
+        "<!DOCTYPE sysstat" in line
+        or line.strip() == "<sysstat"
+        or line.startswith("System activity data file:")
+        for line in lines
+    ):
         return 95
     return 95 if sum(_RAW.fullmatch(line) is not None for line in lines) >= 2 else 0
 
 
 def _read(text: str, source: str) -> Parsed:
-    """Samples of host memory and swap. `-d` and `-p` print UTC, local time without a zone (`-T`) or Unix time (`-U`)."""
+    """Samples of host memory and swap. `-d` and `-p` print UTC, local time without a zone (`-T`) or Unix
+    time (`-U`).
+    """
     if text.lstrip().startswith("{"):
         return _read_json(text, source)
     points = Points(source)
@@ -87,7 +94,11 @@ def _read_json(text: str, source: str) -> Parsed:
     points = Points(source)
     scope = Scope()
     for host, record in records:
-        if not isinstance(host, dict) or not isinstance(record, dict) or not isinstance(record.get("timestamp"), dict):
+        if (
+            not isinstance(host, dict)
+            or not isinstance(record, dict)
+            or not isinstance(record.get("timestamp"), dict)
+        ):
             continue
         scope = Scope(host=str(host.get("nodename", "")))
         when = record["timestamp"]
@@ -101,5 +112,11 @@ def _read_json(text: str, source: str) -> Parsed:
 
 FORMATS = (
     Format("sysstat.sadf", "sadf export", _sniff, _read),
-    Format("sysstat.other", "sysstat export, not used", _sniff_unused, lambda text, source: Parsed(), max_bytes=1 << 20),
+    Format(
+        "sysstat.other",
+        "sysstat export, not used",
+        _sniff_unused,
+        lambda text, source: Parsed(),
+        max_bytes=1 << 20,
+    ),
 )

@@ -1,7 +1,8 @@
-"""`sar -r`, `-S` and `pidstat -r`: a date in the first line, then times of day in the reader's locale (sysstat 10 to 12).
+"""`sar -r`, `-S` and `pidstat -r`: a date in the first line, then times of day in the reader's locale
+(sysstat 10 to 12).
 
-The header repeats, `LINUX RESTART` lines mark boots, averages (translated) close a part, and after midnight the times
-start again under the old date. Nothing names the zone.
+The header repeats, `LINUX RESTART` lines mark boots, averages (translated) close a part, and after midnight
+the times start again under the old date. Nothing names the zone.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class _Reader:
         found = _TIME.match(line)
         if not found:
             return
-        seconds = int(found["h"]) % (12 if found["half"] else 24) * 3600 + int(found["m"]) * 60 + int(found["s"])
+        seconds = (
+            int(found["h"]) % (12 if found["half"] else 24) * 3600 + int(found["m"]) * 60 + int(found["s"])
+        )
         seconds += 43200 if found["half"] == "PM" else 0
         cells = found["rest"].split()
         if found["rest"].startswith("LINUX RESTART"):
@@ -70,8 +73,8 @@ class _Reader:
             if seconds not in self.restarts:  # each report of `sar -A` tells it again
                 self.restarts.add(seconds)
                 self.events.append(Event(
-                    Locator(self.source, number, number), "log", "host", found["rest"], (stamp,) if stamp else (),
-                    raw=line,
+                    Locator(self.source, number, number), "log", "host", found["rest"],
+                    (stamp,) if stamp else (), raw=line,
                 ))  # fmt: skip
         elif not any(cell[0].isdigit() for cell in cells):
             if tuple(cells) != self.columns:  # another report over the same day

@@ -1,7 +1,7 @@
 """Cut a saved terminal session or a concatenation of files into its parts.
 
-Parts begin at a heading (`==> path <==` of head and tail, a shell prompt with its command, `=== title ===`), at a line
-that is nothing but a time, or at a line with which the output of a known command begins.
+Parts begin at a heading (`==> path <==` of head and tail, a shell prompt with its command, `=== title ===`),
+at a line that is nothing but a time, or at a line with which the output of a known command begins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HEADINGS = tuple(
     regex.compile(pattern)
     for pattern in (
         r"==> (?P<title>.+?) <==\s*",
-        r"(?:\[?[\w.-]+@[\w.-]+[ :][^$#]*\]?[$#] |[\w.-]*\$ |/[\w/.-]* [$#] |\[?root@[^#]*# |\+ )(?P<title>\S.*)",
+        r"(?:\[?[\w.-]+@[\w.-]+[ :][^$#]*[$#] |[\w.-]*\$ |/[\w/.-]* [$#] |\+ )(?P<title>\S.*)",
         r"[=*#-]{2,} *(?P<title>[^=*#\s-][^=*]*?) *[=*#-]*\s*",
     )
 )
@@ -81,7 +81,9 @@ def cut(lines: Sequence[str], name: str) -> list[Section]:
 
     def close(end: int) -> None:
         if any(line.strip() for line in lines[start:end]):
-            parts.append(Section(title, start + 1, tuple(line.rstrip("\r") for line in lines[start:end]), scope))
+            parts.append(
+                Section(title, start + 1, tuple(line.rstrip("\r") for line in lines[start:end]), scope)
+            )
 
     for i, line in enumerate(lines):
         begins = is_time(line) or any(pattern.fullmatch(line.rstrip()) for pattern in _STARTS)
@@ -90,7 +92,9 @@ def cut(lines: Sequence[str], name: str) -> list[Section]:
             close(i)
             title, start = heading, i + 1
             owner = _owner(heading)
-            shell = NOBODY if heading == "exit" else owner if owner != NOBODY and " -- " not in heading else shell
+            shell = (
+                NOBODY if heading == "exit" else owner if owner != NOBODY and " -- " not in heading else shell
+            )
             scope = owner if owner != NOBODY else shell
         elif begins:
             if any(other.strip() for other in lines[start:i]):
@@ -109,5 +113,5 @@ def _heading(line: str) -> str:
     for pattern in _HEADINGS:
         found = pattern.fullmatch(line.rstrip())
         if found:
-            return found["title"].strip()
+            return str(found["title"]).strip()
     return ""

@@ -1,6 +1,7 @@
 """What a metric or column name means: our series and the factor into its unit.
 
-Names come from vLLM, DCGM exporter, cAdvisor, node exporter, Python's process collector, cgroup files and hand-made loops.
+Names come from vLLM, DCGM exporter, cAdvisor, node exporter, Python's process collector, cgroup files and
+hand-made loops.
 """
 
 from __future__ import annotations
@@ -44,27 +45,37 @@ _EXACT: dict[str, tuple[str, float]] = {
     "nvidia_smi_memory_total_bytes": ("gpu_memory_total_mib", _MIB),
     "nvidia_smi_utilization_gpu_ratio": ("gpu_utilization_pct", 100.0),
 }
-_QUANTITIES = (
-    # the words of a column name → series and its unit in bytes
-    (regex.compile(r"(?:gpu|cuda|fb|vram)_?(?:mem(?:ory)?_?)?used|(?:gpu|cuda|vram)_mem(?:ory)?"), "gpu_memory_used_mib", 2**20),
-    (regex.compile(r"(?:gpu|cuda|vram)_?(?:mem(?:ory)?_?)?total"), "gpu_memory_total_mib", 2**20),
-    (regex.compile(r"memory_current|memory_usage_in|(?:memory_)?working_?set|container_mem(?:ory)?(?:_used|_usage)?|(?:pod|cgroup)_mem(?:ory)?(?:_used|_usage)?"),
-     "container_memory_mib", 2**20),
-    (regex.compile(r"(?:(?:host|node|system|sys)_)?mem(?:ory)?_?(?:avail(?:able)?)"), "host_memory_available_kib", 2**10),
-    (regex.compile(r"(?:host|node|system|sys)_mem(?:ory)?_?used|mem(?:ory)?_?used"), "host_memory_used_kib", 2**10),
-    (regex.compile(r"(?:process_)?(?:rss|resident(?:_memory)?)(?:_anon)?"), "process_rss_mib", 2**20),
-    (regex.compile(r"swap_?used"), "swap_used_kib", 2**10),
-)  # fmt: skip
+_HOST = r"(?:host|node|system|sys)_"
+_QUANTITIES = tuple(
+    (regex.compile(words), series, unit_bytes)
+    for words, series, unit_bytes in (
+        # the words of a column name → series, and bytes of its unit
+        (r"(?:gpu|cuda|fb|vram)_?(?:mem(?:ory)?_?)?used", "gpu_memory_used_mib", 2**20),
+        (r"(?:gpu|cuda|vram)_mem(?:ory)?", "gpu_memory_used_mib", 2**20),
+        (r"(?:gpu|cuda|vram)_?(?:mem(?:ory)?_?)?total", "gpu_memory_total_mib", 2**20),
+        (r"memory_current|memory_usage_in|(?:memory_)?working_?set", "container_memory_mib", 2**20),
+        (r"(?:container|pod|cgroup)_mem(?:ory)?(?:_used|_usage)?", "container_memory_mib", 2**20),
+        (rf"(?:{_HOST})?mem(?:ory)?_?avail(?:able)?", "host_memory_available_kib", 2**10),
+        (rf"(?:{_HOST})?mem(?:ory)?_?used", "host_memory_used_kib", 2**10),
+        (r"(?:process_)?(?:rss|resident(?:_memory)?)(?:_anon)?", "process_rss_mib", 2**20),
+        (r"swap_?used", "swap_used_kib", 2**10),
+    )
+)
 _UNIT = regex.compile(r"[_ ]?(?P<unit>bytes?|b|kib|kb|mib|mb|gib|gb)$")
-_UNIT_BYTES = {"b": 1, "byte": 1, "bytes": 1, "kib": 2**10, "kb": 2**10, "mib": 2**20, "mb": 2**20, "gib": 2**30, "gb": 2**30}
+_UNIT_BYTES = {
+    "b": 1, "byte": 1, "bytes": 1, "kib": 2**10, "kb": 2**10, "mib": 2**20, "mb": 2**20, "gib": 2**30,
+    "gb": 2**30,
+}  # fmt: skip
 _PERCENT = regex.compile(r"(?:kv|gpu)_?cache_?usage(?:_(?P<unit>pct|perc|percent|ratio|fraction))?")
 
 
 def meaning(name: str) -> tuple[str, float] | None:
-    """`container_memory_working_set_bytes` → (`container_memory_mib`, 2**-20); none for a name that is not understood.
+    """`container_memory_working_set_bytes` → (`container_memory_mib`, 2**-20); none for a name that is not
+    understood.
 
-    A memory column must carry its unit (`rss_gib`, `memory.used [MiB]`, `DCGM_FI_DEV_FB_USED_MiB`): a bare number could
-    mean anything. Decimal names (MB, GB) are read as powers of 1024, as the tools of this field mean them.
+    A memory column must carry its unit (`rss_gib`, `memory.used [MiB]`, `DCGM_FI_DEV_FB_USED_MiB`): a bare
+    number could mean anything. Decimal names (MB, GB) are read as powers of 1024, as the tools of this field
+    mean them.
     """
     plain = name.strip().strip('"').lower()
     plain = plain.partition("{")[0]
@@ -88,7 +99,9 @@ def meaning(name: str) -> tuple[str, float] | None:
 
 
 def scope_of(labels: Mapping[str, str]) -> Scope:
-    """Whose a metric is, from the labels of exporters (`pod`, `exported_pod`, `container`, `UUID`, `gpu`, `engine` …)."""
+    """Whose a metric is, from the labels of exporters (`pod`, `exported_pod`, `container`, `UUID`, `gpu`,
+    `engine` …).
+    """
     found = {key.lower(): value for key, value in labels.items() if value}
 
     def first(*names: str) -> str:
@@ -102,7 +115,10 @@ def scope_of(labels: Mapping[str, str]) -> Scope:
         namespace=first("exported_namespace", "namespace"),
         pod=first("exported_pod", "pod", "pod_name"),
         container="" if container == "POD" else container,
-        gpu=first("uuid", "gpu_uuid") or bus_id(first("gpu", "gpu_index", "index", "minor_number", "pci_bus_id")),
+        gpu=first("uuid", "gpu_uuid")
+        or bus_id(first("gpu", "gpu_index", "index", "minor_number", "pci_bus_id")),
         pid=int(pid) if pid.isdigit() else None,
-        process=f"Engine {int(engine):03d}" if engine.isdigit() else first("process", "process_name", "command", "comm"),
+        process=f"Engine {int(engine):03d}"
+        if engine.isdigit()
+        else first("process", "process_name", "command", "comm"),
     )

@@ -1,4 +1,6 @@
-"""Snapshots of a host: single command outputs, /proc and cgroup files, and sessions in which they follow each other."""
+"""Snapshots of a host: single command outputs, /proc and cgroup files, and sessions in which they follow
+each other.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class Reader:
 
 
 _OTHER = regex.compile(
-    r"(?:\d+\.\d\d ){3}\d+/\d+ \d+"  # /proc/loadavg
+    r"(?:\d+\.\d\d ){3}\d+/\d+ \d+|\d+\.\d\d \d+\.\d\d"  # /proc/loadavg, /proc/uptime
     r"|\d+:[\w=,]*:/.*"  # /proc/PID/cgroup
     r"|[0-9a-f]+-[0-9a-f]+ .*\[rollup\]|[A-Z][\w]+: +\d+ kB"  # /proc/PID/smaps_rollup
 )
@@ -61,7 +63,7 @@ def _score(head: Head, cgroup_only: bool) -> int:
     total = sum(len(section.filled) for _, section in parts)
     known = sum(len(section.filled) for kind, section in parts if kind)
     kinds = {kind for kind, _ in parts if kind}
-    if not kinds or known < 0.6 * total or kinds == {"nvidia"}:
+    if not kinds or known < 0.6 * total or ("nvidia" in kinds and kinds <= {"nvidia", "clock"}):
         return 0
     return 93 if cgroup_only == (kinds == {"cgroup"}) else 0
 
@@ -76,7 +78,10 @@ def _read(text: str, source: str) -> Parsed:
         kind = _kind(section)
         if kind == "clock":
             found = host_clock.read(section, source)
-            stamp = next((s for e in found for s in e.stamps if e.kind == "capture" and s.form != StampForm.CLOCK), stamp)
+            stamp = next(
+                (s for e in found for s in e.stamps if e.kind == "capture" and s.form != StampForm.CLOCK),
+                stamp,
+            )
             events += [*found, *host_memory.read_top(section, source, stamp)]
         elif kind == "cgroup":
             for event in cgroup.read(section, source):
@@ -103,7 +108,11 @@ def _sample(event: Event, stamp: RawStamp | None, points: Points) -> None:
 
 
 def _sniff_time_json(head: Head) -> int:
-    return 95 if head.whole and len(head.text) < 2000 and '"timezone"' in head.text and "ntp" in head.text.lower() else 0
+    return (
+        95
+        if head.whole and len(head.text) < 2000 and '"timezone"' in head.text and "ntp" in head.text.lower()
+        else 0
+    )
 
 
 def _read_time_json(text: str, source: str) -> Parsed:
@@ -117,12 +126,23 @@ def _read_time_json(text: str, source: str) -> Parsed:
     fields = {"timezone": facts["timezone"]}
     if isinstance(facts.get("ntp_synchronized"), bool):
         fields["synchronized"] = facts["ntp_synchronized"]
-    event = Event(Locator(source, 1, 1), "capture", "host", f"time zone {facts['timezone']}", (), Scope(), fields, raw=text)
+    event = Event(
+        Locator(source, 1, 1),
+        "capture",
+        "host",
+        f"time zone {facts['timezone']}",
+        (),
+        Scope(),
+        fields,
+        raw=text,
+    )
     return Parsed((event,))
 
 
 FORMATS = (
     Format("cgroup", "cgroup files", lambda head: _score(head, cgroup_only=True), _read, max_bytes=16 << 20),
-    Format("host.state", "host state", lambda head: _score(head, cgroup_only=False), _read, max_bytes=16 << 20),
+    Format(
+        "host.state", "host state", lambda head: _score(head, cgroup_only=False), _read, max_bytes=16 << 20
+    ),
     Format("host.time", "node time settings", _sniff_time_json, _read_time_json, max_bytes=1 << 20),
 )

@@ -46,6 +46,7 @@ def refine(event: Event) -> Event:
     return replace(event, kind="unit_exit", fields={**fields, "process": exited["process"].lower()}, scope=scope)
 
 
+PLAIN = Dialect(channel="plain", refine=refine)
 DIALECT = Dialect(
     channel="systemd",
     anchors=(

@@ -1,7 +1,7 @@
 """Tables of aligned columns, as kubectl, docker and crictl print them.
 
-A header of upper-case names gives the columns; cells are cut at the header's offsets. Rows that do not line up (a
-later batch of `--watch`, a table pasted through a chat) are cut at runs of blanks instead.
+A header of upper-case names gives the columns; cells are cut at the header's offsets. Rows that do not line
+up (a later batch of `--watch`, a table pasted through a chat) are cut at runs of blanks instead.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def header_of(line: str) -> Header | None:
 
 
 def titled(lines: Sequence[tuple[int, str]], *names: str) -> tuple[Header | None, int]:
-    """A describe table (`Type  Status  Reason`, underlined by dashes): its columns and the index of its first row."""
+    """A describe table (`Type  Status`, underlined by dashes): its columns, the index of its first row."""
     for index, (_, line) in enumerate(lines):
         found = list(_NAME.finditer(line))
         if tuple(match[0] for match in found)[: len(names)] == names:

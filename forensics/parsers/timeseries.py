@@ -1,6 +1,7 @@
 """Time series that somebody exported: Prometheus range queries as JSON or CSV, Grafana CSV, hand-made loops.
 
-A table is known by its time column. Columns whose names are understood become samples; the others are left alone.
+A table is known by its time column. Columns whose names are understood become samples; the others are left
+alone.
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ import regex
 from .. import stamps
 from ..model import Diagnostic, Parsed, RawStamp, Scope, Severity, StampForm
 from ..sources import Format, Head
+from . import nvidia_csv
 from .dates import date_command
 from .points import Points
 from .series_names import meaning, scope_of
 from .sizes import size_bytes
 
 LAYER = "metrics"
-_TIME_NAMES = regex.compile(r'"?(?:timestamp|time|date|datetime|ts|minute|when|epoch|unix_?time)(?:_?\w{0,12})?"?', regex.IGNORECASE)
-_LABELS = frozenset(
-    ("pod", "container", "namespace", "instance", "node", "gpu", "uuid", "gpu_uuid", "engine", "pid", "process", "job",
-     "hostname", "host", "index", "name", "model_name", "command", "comm", "pod_name", "container_name")
-)  # fmt: skip
-_GRAFANA = regex.compile(r'(?P<metric>[A-Za-z_:][\w:]*)?\{(?P<labels>[^}]*)\}')
+_TIME_NAMES = regex.compile(
+    r'"?(?:timestamp|time|date|datetime|ts|minute|when|epoch|unix_?time)(?:_?\w{0,12})?"?', regex.IGNORECASE
+)
+_LABELS = frozenset({
+    "pod", "container", "namespace", "instance", "node", "gpu", "uuid", "gpu_uuid", "engine", "pid",
+    "process",
+    "job", "hostname", "host", "index", "name", "model_name", "command", "comm", "pod_name", "container_name",
+})  # fmt: skip
+_GRAFANA = regex.compile(r"(?P<metric>[A-Za-z_:][\w:]*)?\{(?P<labels>[^}]*)\}")
 _LABEL = regex.compile(r'(\w+)="+([^"]*)"+')
 
 
@@ -53,9 +58,9 @@ def _header(lines: Sequence[str]) -> tuple[int, list[str], str] | None:
     for i, line in enumerate(lines[:6]):
         for separator in (",", ";", "\t"):
             cells = _split(line, separator)
-            if len(cells) >= 2 and (_TIME_NAMES.fullmatch(cells[0]) or _TIME_NAMES.fullmatch(cells[-1])):
-                if not any(cell[:1].isdigit() for cell in cells):
-                    return i, cells, separator
+            timed = len(cells) >= 2 and (_TIME_NAMES.fullmatch(cells[0]) or _TIME_NAMES.fullmatch(cells[-1]))
+            if timed and not any(cell[:1].isdigit() for cell in cells):
+                return i, cells, separator
     return None
 
 
@@ -73,6 +78,8 @@ def _sniff_csv(head: Head) -> int:
     if found is None:
         return 0
     at, names, separator = found
+    if nvidia_csv.columns_of(lines[at]):
+        return 0
     rows = [_split(line, separator) for line in lines[at + 1 :]]
     place = 0 if _TIME_NAMES.fullmatch(names[0]) else -1
     good = sum(len(row) == len(names) and _time(row[place], False) is not None for row in rows)
@@ -115,7 +122,9 @@ def _read_csv(text: str, source: str) -> Parsed:
 
 
 def _column(name: str, hint: str) -> tuple[tuple[str, float] | None, Scope]:
-    """The meaning of a column; Grafana writes labels into the name, or only `Value` below a file that says what it is."""
+    """The meaning of a column; Grafana writes labels into the name, or only `Value` below a file that says
+    what it is.
+    """
     labels = _GRAFANA.fullmatch(name.strip())
     if labels:
         return meaning(labels["metric"] or hint), scope_of(dict(_LABEL.findall(labels["labels"])))
@@ -136,7 +145,11 @@ def _value(cell: str, series: str, factor: float) -> float | None:
 
 
 def _sniff_json(head: Head) -> int:
-    return 95 if regex.match(r'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"', head.text) else 0
+    return (
+        95
+        if regex.match(r'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"', head.text)
+        else 0
+    )
 
 
 def _read_json(text: str, source: str) -> Parsed:

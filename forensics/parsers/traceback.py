@@ -1,8 +1,9 @@
 """Python tracebacks: records of a log → one `traceback` event a block.
 
-A logged traceback is many records: vLLM repeats its header on every line, torch prints `[rankN]: ` before each, raw
-ones stand alone, and processes interleave. Lines are grouped by who prints them, then read in order:
-`Traceback (most recent call last):`, frames, and the exception line (CPython `traceback`, `faulthandler`).
+A logged traceback is many records: vLLM repeats its header on every line, torch prints `[rankN]: ` before
+each, raw ones stand alone, and processes interleave. Lines are grouped by who prints them, then read in
+order: `Traceback (most recent call last):`, frames, and the exception line (CPython `traceback`,
+`faulthandler`).
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ HEADER = "Traceback (most recent call last)"
 FAULT = "Fatal Python error: "
 _CHAINS = ("The above exception was the direct cause", "During handling of the above exception")
 _ODD_NAMES = (
-    "KeyboardInterrupt", "SystemExit", "GeneratorExit", "StopIteration", "StopAsyncIteration", "OutOfResources",
-    "TimeoutExpired", "ConnectTimeout", "ReadTimeout", "BrokenProcessPool", "ContextTerminated", "EndOfStream",
-    "WouldBlock", "WebSocketDisconnect", "BackendCompilerFailed", "queue.Empty", "queue.Full", "ExceptionGroup",
+    "KeyboardInterrupt", "SystemExit", "GeneratorExit", "StopIteration", "StopAsyncIteration",
+    "OutOfResources", "TimeoutExpired", "ConnectTimeout", "ReadTimeout", "BrokenProcessPool",
+    "ContextTerminated", "EndOfStream", "WouldBlock", "WebSocketDisconnect", "BackendCompilerFailed",
+    "queue.Empty", "queue.Full", "ExceptionGroup",
 )  # fmt: skip
 ANCHORS = (
     HEADER, '  File "', "Error", "Exception", "exceptions.", "errors.", ".exc.", *_CHAINS, *_ODD_NAMES,
@@ -33,7 +35,9 @@ MAX_FRAMES = 40
 MAX_GAP = 400
 """Lines of other speakers that may lie between two lines of one traceback."""
 
-_FRAME = regex.compile(r'\s+File "(?P<path>[^"]*)", line \d+(?:,? in (?P<function>.*?))?(?: \[repeated \d+x[^\]]*\])?\s*')
+_FRAME = regex.compile(
+    r'\s+File "(?P<path>[^"]*)", line \d+(?:,? in (?P<function>.*?))?(?: \[repeated \d+x[^\]]*\])?\s*'
+)
 _EXCEPTION = regex.compile(
     r"(?P<name>(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)"
     rf"|(?:[A-Za-z_]\w*\.)*(?:{'|'.join(regex.escape(name) for name in _ODD_NAMES)})"
@@ -41,9 +45,14 @@ _EXCEPTION = regex.compile(
     r"(?:\([\w.]+\))?(?::\s.*|:?\s*)",
     regex.DOTALL,
 )
-_GROUP_BARS = regex.compile(r"\s*(?:[|+] )+(?=\s*(?:File|Exception|Traceback|\w+(?:\.\w+)*(?:Error|Exception)\b))")
-_THREAD = regex.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+ .*\(most recent call first\)")
-_ENGINE_FRAME = regex.compile(r"[/\\](?:vllm|sglang|lmdeploy|tensorrt_llm|text_generation_server|flashinfer)[/\\]")
+_GROUP_BARS = regex.compile(
+    r"\s*(?:[|+] )+(?=\s*(?:File|Exception|Traceback|\w+(?:\.\w+)*(?:Error|Exception)\b))"
+)
+_THREAD = regex.compile(r"(?:(?:Current thread|Thread) 0x[0-9a-f]+ .*|Stack )\(most recent call first\)")
+_ENGINE_FRAME = regex.compile(
+    r"[/\\](?:vllm|sglang|lmdeploy|tensorrt_llm|text_generation_server|flashinfer)[/\\]"
+)
+_NO_RECORD = Record(0, "")
 _ENGINE_EXCEPTION = regex.compile(r"(?:torch|vllm|sglang|triton)\.")
 
 
@@ -61,9 +70,9 @@ class _Block:
     """Blanks before the header and the exception line; torchrun's summary shifts the whole traceback."""
     frames: list[str] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
-    last: Record = Record(0, "")
+    last: Record = _NO_RECORD
     """The last line taken."""
-    frame: Record = Record(0, "")
+    frame: Record = _NO_RECORD
     """The last frame."""
 
 
@@ -91,11 +100,24 @@ class _Assembler:
             self._embedded(record)
             return
         scope = record.scope
-        who = (scope.process, scope.pid, scope.rank, scope.pod, scope.container, record.ident, record.logger)
+        who = (
+            scope.host,
+            scope.process,
+            scope.pid,
+            scope.rank,
+            scope.pod,
+            scope.container,
+            record.ident,
+            record.logger,
+        )
         speaker = self.speakers.setdefault(who, _Speaker())
         if speaker.block is not None and record.line - speaker.block.last.line > MAX_GAP:
             self._give_up(speaker)
-        text = _GROUP_BARS.sub("", record.text, count=1) if record.text[:12].lstrip()[:1] in "|+" else record.text
+        text = (
+            _GROUP_BARS.sub("", record.text, count=1)
+            if record.text[:12].lstrip()[:1] in "|+"
+            else record.text
+        )
         if HEADER in text:
             self._open(speaker, record, text)
         elif text.startswith(FAULT):
@@ -119,7 +141,9 @@ class _Assembler:
     def _open(self, speaker: _Speaker, record: Record, text: str) -> None:
         self._give_up(speaker)
         before = text.partition(HEADER)[0].strip(" +|")
-        if before == "Original":  # torch re-raises a worker's error and prints the worker's traceback after it
+        if (
+            before == "Original"
+        ):  # torch re-raises a worker's error and prints the worker's traceback after it
             self._outer_is_chained(speaker, record)
         speaker.block = _Block(record, headed=True, chained=speaker.chain, last=record)
         speaker.chain = False
@@ -141,7 +165,7 @@ class _Assembler:
     def _inside(self, speaker: _Speaker, block: _Block, record: Record, text: str) -> None:
         if block.fault:
             if _THREAD.match(text):
-                if text.startswith("Current"):
+                if text.startswith(("Current", "Stack")):
                     block.frames.clear()
                 elif block.frames:
                     self._close(speaker, block, block.first, block.fault)
@@ -197,7 +221,12 @@ class _Assembler:
             inner.feed(replace(plain, line=record.line + number, text=line))
         place = Locator(self.source, record.line, record.line)
         found = [
-            replace(e, locator=place, raw=record.raw[:MAX_RECORD_CHARS], fields={**e.fields, "first_line": record.line})
+            replace(
+                e,
+                locator=place,
+                raw=record.raw[:MAX_RECORD_CHARS],
+                fields={**e.fields, "first_line": record.line},
+            )
             for e in inner.finish().events
         ]
         if not found:
@@ -242,13 +271,13 @@ def _name(text: str) -> str:
 def assemble(records: Iterable[Record], source: str) -> Assembled:
     """Join the lines of tracebacks.
 
-    One `traceback` event a block, placed at its exception line, with the fields `exception` (`torch.OutOfMemoryError`),
-    `frames` (`path:function`, outer to inner; of more than 40 the middle is left out), `chained` (raised from another
-    one, printed before it or inside it) and `first_line`. Without an exception line, or when the log starts in its
-    middle, the event is not `complete`. The message of an exception may go on in later lines; `text` is the first.
+    One `traceback` event a block, placed at its exception line, with the fields `exception`
+    (`torch.OutOfMemoryError`), `frames` (`path:function`, outer to inner; of more than 40 the middle is left
+    out), `chained` (raised from another one, printed before it or inside it) and `first_line`. Without an
+    exception line, or when the log starts in its middle, the event is not `complete`. The message of an
+    exception may go on in later lines; `text` is the first.
     """
     assembler = _Assembler(source)
     for record in records:
         assembler.feed(record)
     return assembler.finish()
-

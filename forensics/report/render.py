@@ -63,7 +63,8 @@ def code(value: Any) -> str:
     longest = max((len(run) for run in regex.findall(r"`+", shown)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if longest or shown.startswith("`") or shown.endswith("`") else ""
-    return f"{fence}{pad}{shown.replace('|', '\\|')}{pad}{fence}"
+    escaped = shown.replace("|", "\\|")
+    return f"{fence}{pad}{escaped}{pad}{fence}"
 
 
 def number(value: Any) -> str:

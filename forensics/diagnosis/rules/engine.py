@@ -31,6 +31,16 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         yield from _silent(life)
     yield from _hang(life)
     yield from _phase(life)
+    yield from _kv_budget(life)
+
+
+def _kv_budget(life: Life) -> Iterator[Finding]:
+    """The measured KV budget is zero or negative: the engine cannot start, whatever it says next."""
+    for finding in life.findings:
+        available = finding.fields.get("kv_available_gib")
+        if isinstance(available, int | float) and available <= 0:
+            yield conclude("kv_budget_spent", finding.event, finding.fields, (finding,))
+            return
 
 
 def _unknown_exception(case: Case, life: Life) -> Iterator[Finding]:

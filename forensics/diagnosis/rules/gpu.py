@@ -17,9 +17,9 @@ from ..case import Case, conclude
 from ..model import Death, Life, Phase
 
 OOM_SIGNATURES = frozenset({
-    "torch.oom", "torch.oom_old", "torch.oom_preempted", "torch.cuda_error_oom", "torch.cublas_alloc_failed",
-    "torch.hip_oom", "torch.xpu_oom", "torch.mps_oom", "triton.oom", "nccl.cuda_oom", "vllm.cumem_oom",
-    "vllm.custom_allreduce_oom", "vllm.weights_do_not_fit", "vllm.sampler_warmup_oom", "vllm.pooler_warmup_oom",
+    "torch.oom", "torch.oom_old", "torch.memory_fraction", "torch.cuda_error_oom", "torch.cublas_alloc_failed",
+    "torch.mps_oom", "torch.xla_oom", "triton.cuda_oom", "nccl.cuda_oom", "vllm.weights_do_not_fit",
+    "vllm.weights_create_failed", "vllm.sampler_warmup_oom", "vllm.pooler_warmup_oom",
 })  # fmt: skip
 
 _SITES: tuple[tuple[str, regex.Pattern[str]], ...] = tuple(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
+import regex
+
 from ...model import Event, Finding, Locator, Samples, Timestamp
 from ...model import Basis as TimeBasis
 from .. import trends
@@ -57,12 +59,19 @@ def _points(case: Case, death: Death, name: str, moment: float, window: float) -
     return sorted(found, key=lambda item: (item[1][0], item[0].source, item[1][2]))
 
 
+_ENGINE_SERIES = ("kv_cache_", "requests_", "generation_", "prompt_", "prefix_", "preemptions_")
+
+
 def belongs(case: Case, samples: Samples, entity: str) -> bool:
     """Engine series belong to their entity; measurements of a node or GPU to everybody on it."""
     owner = case.entities.name_of(samples.scope, samples.source)
-    if case.entities.same(owner, entity):
+    if not entity or case.entities.same(owner, entity):
         return True
-    return owner.startswith("file:") and not any(case.entities.same(owner, life.entity) for life in case.lives)
+    if not owner.startswith("file:"):
+        return False
+    if samples.name.startswith(_ENGINE_SERIES):
+        return not any(life.entity == entity for life in case.lives)  # the only word there is about the entity
+    return not any(samples.source in life.sources for life in case.lives)
 
 
 def event_at(samples: Samples, point: trends.Point) -> Event:
@@ -137,8 +146,30 @@ def _host_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
         if trends.is_leak_like(trends.thin(segment), scale) and segment[-1][0] - segment[0][0] >= 3600.0:
             unit = column.name.rsplit("_", 1)[1]
             killed = any(e.kind == "kernel_oom" or e.fields.get("reason") == "OOMKilled" for e in death.witnesses)
-            name = "host_leak" if killed else "host_climb"
+            cache = _host_cache(case, death)
+            name = "host_leak" if killed and cache is None else "host_climb"
             yield conclude(name, event_at(column, segment[0]), _climb_fields(segment, unit))
+            if cache is not None:
+                yield cache
+
+
+_CACHE_SETTINGS = regex.compile(
+    r"(?i)(LMCACHE_\w*CPU\w*|swap[_-]space|cpu[_-]offload[_-]gb|kv[_-]offloading[_-]size|num_cpu_blocks|cpu_bytes_to_use|OffloadingConnector|LMCacheConnector)\W{1,6}(\d[\d.]*)?"
+)
+
+
+def _host_cache(case: Case, death: Death) -> Finding | None:
+    """A cache in host memory that somebody configured: it grows until it is full, and is no leak."""
+    spec = case.spec(death.entity)
+    lives = [life for life in case.lives if case.entities.same(life.entity, death.entity)]
+    events = [spec] if spec is not None else []
+    events += [e for e in case.of_kind("engine_args", "engine_config") if any(e.locator.source in life.sources for life in lives)]
+    for event in events:
+        words = " ".join(f"{key}={value}" for key, value in sorted(event.fields.items()))
+        for found in _CACHE_SETTINGS.finditer(words):
+            if found[2] is None or float(found[2].rstrip(".") or 0) > 4.0:  # 4 GiB of swap space is the old default
+                return conclude("host_cache", event, {"setting": found[1], "size": found[2]})
+    return None
 
 
 def saturation(case: Case, trend: Trend) -> bool:

@@ -38,19 +38,16 @@ from .kernel import (
 __all__ = ["ENVELOPES", "channel_of"]
 
 ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
+    # what collectors put around a line comes before what programs print: vLLM's header is found anywhere in a line
     ("json", json_line),
     ("kubectl-prefix", kubectl_prefix),
     ("cri", cri),
+    ("compose", compose_prefix),
     ("dmesg-iso", dmesg_iso),
     ("rfc5424", rfc5424),
     ("ray", ray),
     ("journal-iso", journal_iso),
     ("iso", iso_prefix),
-    ("process", process),
-    ("vllm", vllm),
-    ("sglang", sglang),
-    ("c10", c10),
-    ("rank", rank_prefix),
     ("journal-monotonic", journal_monotonic),
     ("dmesg", dmesg),
     ("dmesg-ctime", dmesg_ctime),
@@ -66,6 +63,10 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     ("journal-note", journal_note),
     ("klog", klog),
     ("logrus", logrus),
+    ("process", process),
+    ("vllm", vllm),
+    ("sglang", sglang),
+    ("c10", c10),
+    ("rank", rank_prefix),
     ("uvicorn", uvicorn),
-    ("compose", compose_prefix),
 )

@@ -11,6 +11,7 @@ import regex
 from ... import stamps
 from ...model import Scope
 from ..records import Layer
+from .identity import LEVELS
 
 LETTER = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL", "C": "CRITICAL", "D": "DEBUG"}
 """Level letters of klog, c10 and Ray."""
@@ -34,7 +35,7 @@ def compose_prefix(text: str) -> Layer | None:
     if "|" not in text[:80]:
         return None
     found = _COMPOSE.match(text)
-    if not found:
+    if not found or found["name"].upper() in LEVELS:  # `INFO | …` is a logger
         return None
     return Layer(found["rest"], ident=found["name"], scope=Scope(container=found["name"]))
 

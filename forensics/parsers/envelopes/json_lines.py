@@ -70,14 +70,13 @@ def _journal_json(entry: dict[str, Any]) -> Layer | None:
         host=get("_HOSTNAME", ""), unit=unit, pid=int(pid) if pid.isdecimal() else None, container=container,
         container_id=container_id,
     )  # fmt: skip
-    partial = get("CONTAINER_PARTIAL_MESSAGE") == "true"
-    return Layer(clean(get("MESSAGE", "")), stamp, channel, ident, scope=scope, partial=partial)
+    return Layer(clean(get("MESSAGE", "")), stamp, channel, ident, scope=scope)
 
 
 JOURNAL_FIELDS = frozenset({
     "MESSAGE", "_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP", "SYSLOG_IDENTIFIER", "_COMM",
     "_TRANSPORT", "_PID", "SYSLOG_PID", "_HOSTNAME", "_SYSTEMD_UNIT", "UNIT", "USER_UNIT", "CONTAINER_NAME",
-    "CONTAINER_ID_FULL", "CONTAINER_PARTIAL_MESSAGE",
+    "CONTAINER_ID_FULL",
 })  # fmt: skip
 
 

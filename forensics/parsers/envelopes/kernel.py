@@ -49,23 +49,25 @@ _TALOS = regex.compile(
 )
 _VMWARE = regex.compile(r".{0,60}?\bGuest: (?P<rest><\d{1,3}>\[.*)", regex.DOTALL)
 _ESCAPED = regex.compile(r"(?:\\x[0-9a-f]{2})+")
-# What the kernel itself prints behind `comm[pid]: `; everything else in that shape was written by a program.
-_OWN_AFTER_PID = ("segfault at", "trap ", "bad frame", "unhandled signal", "potentially unexpected fatal")
 _PROGRAM = regex.compile(r"(?P<ident>[A-Za-z][\w.@/-]{0,60})\[(?P<pid>\d+)\]: (?P<rest>.*)", regex.DOTALL)
 
 _BARE = regex.compile(
     r"(?:Linux version \d|(?:Kernel c|C)ommand line: |BIOS-(?:provided|e820)|NVRM: |nvidia[\w-]*: |audit: type=\d|"
-    r"(?:tsc|clocksource|ACPI|IPv6|cgroup|mce|EDAC|perf|systemd\[1\]|Memory|smpboot|TCP|EXT4-fs|XFS|md/raid\S*): |"
+    r"(?:tsc|clocksource|ACPI|IPv6|cgroup|mce|EDAC|perf|systemd\[1\]|smpboot|TCP|EXT4-fs|XFS|md/raid\S*): |"
     r"(?:pci|pcieport|nvme|usb|ata\d|scsi|mlx5_core) [\d:.-]+: |.{0,40}: link (?:becomes ready|is not ready)|"
     r".{0,16} invoked oom-killer: |(?:Memory cgroup o|O)ut of memory: Kill|oom-kill:constraint=|Killed process \d+ \(|"
-    r"Hardware name: |Call Trace:$| <TASK>$| (?:\? )?[\w.]+\+0x[0-9a-f]+/0x|R[A-Z0-9]{2}: [0-9a-f]{4}|Mem-Info:$|"
+    r"(?:memory|swap|memory\+swap|kmem): usage \d+kB|Memory cgroup stats for /|Memory: \d+K/\d+K available|"
+    r"Tasks? in /.* (?:killed as a result|are going to be killed)|CPU: \d+ (?:UID: \d+ )?PID: |Code: [0-9a-f]{2} |"
+    r"Hardware name: |Call Trace:$| </?TASK>$| (?:\? )?[\w.]+\+0x[0-9a-f]+/0x|R[A-Z0-9]{2}: [0-9a-f]{4}|Mem-Info:$|"
     r"Node \d+ |lowmem_reserve\[\]: |\d+ pages |Tasks state \(memory|\[ *(?:pid|\d+) *\] +(?:uid|\d+) +|"
-    r"traps: |\S.{0,15}\[\d+\]: segfault at )"
+    r"traps: |\S.{0,15}\[\d+\]: segfault at |"
+    # so does the service manager
+    r"\S+\.(?:service|scope): |(?:Started|Starting|Stopped|Stopping|Failed to start) \S+\.(?:service|scope)\b)"
 )
 
 
 def is_bare(text: str) -> bool:
-    """A kernel message without any prefix: `dmesg -t`, printk.time=0, `journalctl -o cat`."""
+    """A message of the kernel or of systemd without any prefix: `dmesg -t`, printk.time=0, `journalctl -o cat`."""
     return _BARE.match(text) is not None
 
 
@@ -77,11 +79,11 @@ def unescape(text: str) -> str:
 
 
 def _said(rest: str, stamp: RawStamp | None = None) -> Layer:
-    """A kernel message, or what a program wrote to /dev/kmsg (`systemd[1]: …`)."""
+    """A kernel message, or what the service manager or its kin wrote to /dev/kmsg (`systemd[1]: …`)."""
     found = _PROGRAM.match(rest) if "]: " in rest[:90] else None
-    if found and not found["rest"].startswith(_OWN_AFTER_PID):
-        ident = found["ident"]
-        return Layer(found["rest"], stamp, channel_of(ident), ident, scope=Scope(pid=int(found["pid"])))
+    channel = channel_of(found["ident"]) if found else "host"
+    if found and channel != "host":
+        return Layer(found["rest"], stamp, channel, found["ident"], scope=Scope(pid=int(found["pid"])))
     return Layer(rest, stamp, "kernel", "kernel")
 
 

@@ -1,0 +1,165 @@
+"""Put the solved clocks to use: a time for every event, Unix time for every sample."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..model import UNKNOWN_TIME, Basis, Event, RawStamp, Samples, StampForm, Timestamp
+from .ages import Capture
+from .lanes import Lanes, Stampers
+from .skew import Skew
+from .solution import Solution
+
+BUFFERED_S = 3.0
+"""An outer stamp that is later than this was written after the line had waited in a buffer."""
+_SHORT_GAP_S = 60.0
+_OPEN_S = 86400.0
+_MILLISECOND = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Everything that is solved."""
+
+    lanes: Lanes
+    stampers: Stampers
+    solutions: Mapping[int, Solution]
+    captures: Mapping[str, Capture]
+    skews: Mapping[str, Skew]
+
+    def skew(self, frame: str) -> tuple[float, float]:
+        skew = self.skews.get(frame) if frame else None
+        return (skew.seconds, skew.doubt_s) if skew else (0.0, 0.0)
+
+    def instant(self, index: int, line: int, wall: float, resolution_s: float) -> Timestamp | None:
+        """A printed time of a lane as an instant."""
+        solution = self.solutions.get(index)
+        if solution is None:
+            return None
+        utc, doubt_s = solution.at(line, wall)
+        skew_s, skew_doubt_s = self.skew(solution.frame)
+        basis = Basis.SKEW_CORRECTED if skew_s else solution.basis
+        return Timestamp(utc - skew_s, max(resolution_s, _MILLISECOND) + doubt_s + skew_doubt_s, basis)
+
+    def aged(self, event: Event, stamp: RawStamp) -> Timestamp | None:
+        """An age as an instant; ages of things that a skewed node wrote carry its skew."""
+        capture = self.captures.get(event.locator.source)
+        if capture is None:
+            return None
+        skew_s, skew_doubt_s = self.skew(self.stampers.host(event))
+        doubt_s = stamp.resolution_s / 2 + capture.doubt_s + skew_doubt_s
+        return Timestamp(capture.seconds - stamp.seconds - skew_s, doubt_s, Basis.RELATIVE_AGE)
+
+    def time(self, number: int) -> Timestamp | None:
+        """The best of an event's stamps: the surest, unless an outer one shows that the line waited."""
+        event, places = self.lanes.events[number], self.lanes.places[number]
+        best: Timestamp | None = None
+        for stamp, (index, position) in zip(event.stamps, places, strict=False):
+            if stamp.form is StampForm.AGE:
+                found = self.aged(event, stamp)
+            elif index < 0:
+                continue
+            else:
+                lane = self.lanes.lanes[index]
+                found = self.instant(index, lane.lines[position], lane.walls[position], stamp.resolution_s)
+            if found is None or found.utc_s is None:
+                continue
+            if best is None or best.utc_s is None:
+                best = found
+            elif best.utc_s - found.utc_s > BUFFERED_S + found.uncertainty_s + best.uncertainty_s:
+                best = found  # the inner stamp is when it was written
+            elif found.uncertainty_s < best.uncertainty_s:
+                best = found
+        return best
+
+
+def events(clocks: Clocks, ordered_sources: frozenset[str]) -> tuple[Event, ...]:
+    """All events with their times; lines without a stamp get the interval of their neighbours."""
+    times = [clocks.time(number) for number in range(len(clocks.lanes.events))]
+    by_source: dict[str, list[int]] = {}
+    for number, event in enumerate(clocks.lanes.events):
+        by_source.setdefault(event.locator.source, []).append(number)
+    for source, numbers in by_source.items():
+        if source in ordered_sources:
+            _fill(
+                clocks.lanes.events, times, sorted(numbers, key=lambda n: clocks.lanes.events[n].locator.line)
+            )
+    return tuple(
+        replace(event, time=time) if time is not None else replace(event, time=UNKNOWN_TIME)
+        for event, time in zip(clocks.lanes.events, times, strict=True)
+    )
+
+
+def _fill(all_events: Sequence[Event], times: list[Timestamp | None], numbers: Sequence[int]) -> None:
+    """Times for the events of one file that have none, from those before and after them."""
+    known = [
+        (position, times[number]) for position, number in enumerate(numbers) if times[number] is not None
+    ]
+    if not known:
+        return
+    positions = [position for position, _ in known]
+    for position, number in enumerate(numbers):
+        if times[number] is not None:
+            continue
+        right = bisect_right(positions, position)
+        before = known[right - 1][1] if right else None
+        after = known[right][1] if right < len(known) else None
+        times[number] = between(before, after, continuation=all_events[number].channel == "kernel")
+
+
+def between(
+    before: Timestamp | None, after: Timestamp | None, continuation: bool = False
+) -> Timestamp | None:
+    """The interval of the neighbours.
+
+    A line follows its predecessor closely more often than it precedes its successor, so that in a long gap the start is
+    named, and the gap is its uncertainty. Continuation lines of the kernel have their predecessor's stamp.
+    """
+    if before is not None and before.utc_s is not None:
+        if continuation:
+            return Timestamp(before.utc_s, before.uncertainty_s, Basis.FILE_ORDER)
+        if after is None or after.utc_s is None:
+            return Timestamp(before.utc_s, before.uncertainty_s + _OPEN_S, Basis.FILE_ORDER)
+        gap_s = max(after.utc_s - before.utc_s, 0.0)
+        doubt_s = max(before.uncertainty_s, after.uncertainty_s)
+        if gap_s <= _SHORT_GAP_S:
+            return Timestamp(before.utc_s + gap_s / 2, gap_s / 2 + doubt_s, Basis.FILE_ORDER)
+        return Timestamp(before.utc_s, gap_s + doubt_s, Basis.FILE_ORDER)
+    if after is not None and after.utc_s is not None:
+        return Timestamp(after.utc_s, after.uncertainty_s + _OPEN_S, Basis.FILE_ORDER)
+    return None
+
+
+def samples(clocks: Clocks, series: Sequence[Samples]) -> tuple[Samples, ...]:
+    """All series with Unix times; NaN for points whose time is unknown."""
+    memo: dict[tuple[int, int], float] = {}
+    return tuple(_converted(clocks, one, memo) for one in series)
+
+
+def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], float]) -> Samples:
+    lanes = clocks.lanes
+    indexes = lanes.by_key.get(clocks.stampers.series_key(series), []) if series.layer else []
+    if not indexes:
+        return replace(series, form=StampForm.INSTANT, stamps=array("d", [math.nan]) * len(series.stamps))
+    converted = array("d")
+    for line, seconds in zip(series.lines, series.stamps, strict=True):
+        index = next(
+            (i for i in reversed(indexes) if lanes.lanes[i].lines[0] <= line), indexes[0]
+        )  # its boot
+        instant = memo.get((index, line))
+        if instant is None:
+            instant = memo[index, line] = _row_instant(clocks, index, line, seconds)
+        converted.append(instant)
+    return replace(series, form=StampForm.INSTANT, stamps=converted)
+
+
+def _row_instant(clocks: Clocks, index: int, line: int, seconds: float) -> float:
+    solution = clocks.solutions.get(index)
+    if solution is None or not math.isfinite(seconds):
+        return math.nan
+    instant, _ = solution.at(line, clocks.lanes.lanes[index].wall_of(line, seconds))
+    return instant - clocks.skew(solution.frame)[0]

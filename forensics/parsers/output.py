@@ -1,0 +1,29 @@
+"""Output of programs without any header: tracebacks and the last words of shells and C++ runtimes.
+
+It is read like a log, and is one as soon as some line has a header. Recognised by lines that only a dying process or its shell prints (CPython, bash,
+dash, glibc).
+"""
+
+from __future__ import annotations
+
+import regex
+
+from ..sources import Format, Head
+
+_LAST_WORDS = regex.compile(
+    r"\s*(?:\w+ )?Traceback \(most recent call last\):\s*"
+    r"|Fatal Python error: .*"
+    r"|(?:\S+: line \d+: +\d+ )?(?:Killed|Aborted|Segmentation fault|Bus error|Terminated)"
+    r"(?: \(core dumped\))?(?: {2,}.*)?"
+    r"|terminate called after throwing an instance of .*"
+    r"|.*\bexitcode=-SIG[A-Z]+.*"
+    r"|.*: terminated by signal \d+"
+    r"|:job_id:[0-9a-f]{8}"  # a worker's output file of Ray
+)
+
+
+def _sniff(head: Head) -> int:
+    return 15 if any(_LAST_WORDS.fullmatch(line) for line in head.lines) else 0
+
+
+FORMAT = Format("output", "program output", _sniff)
