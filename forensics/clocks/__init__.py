@@ -62,7 +62,6 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     """Times in UTC, with uncertainty and reason, for all events and samples of a bundle. Never raises on content."""
     sources = [source for source, _ in parsed]
     found = lanes.collect(parsed)
-    stampers = lanes.Stampers(found.events, sources)
     newest = years.newest(sources, found, options.captured_at_s)
     years.settle(found, newest, options.year, {source.path: source.mtime_s for source in sources})
     network = Network(found, anchors.links(found))
@@ -77,8 +76,8 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     recorded = assume.recorded(network, options.captured_at_s)
     assume.boots(network, found.events, recorded)
     captures = ages.captures(found, sources, sorted(set(recorded.values())), newest_s, options.captured_at_s)
-    skews = skew.of_hosts(found.events, stampers, dict(options.skew), {})
-    solved = apply.Clocks(found, stampers, network.solutions, captures, skews)
+    skews = skew.of_hosts(found.events, found.stampers, dict(options.skew), {})
+    solved = apply.Clocks(found, network.solutions, captures, skews)
     in_order = frozenset(
         lane.key.source for lane in found.lanes if lane.ordered and lane.key.form is not StampForm.AGE
     ) - frozenset(event.locator.source for event in found.events if event.channel == "k8s")

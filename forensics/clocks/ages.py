@@ -79,11 +79,18 @@ def captures(
         solved = _intersect([window for event in events for window in _windows(event, known)])
         if solved is not None:
             found[source] = solved
+    solved_ones = list(found.values())
+    own: dict[str, list[float]] = {}
+    for event in lanes.events:
+        if event.locator.source in by_source:
+            instants = [stamp.seconds for stamp in event.stamps if stamp.form is StampForm.INSTANT]
+            own.setdefault(event.locator.source, []).extend(instants)
     for source in sorted(by_source):
         if source not in found:
-            found_here = _assumed(list(found.values()), recorded, written.get(source), newest_s)
-            if found_here is not None:
-                found[source] = found_here
+            own_s = max(own.get(source, ()), default=None)
+            assumed = _assumed(solved_ones, recorded, written.get(source), newest_s, own_s)
+            if assumed is not None:
+                found[source] = assumed
     return found
 
 
@@ -137,7 +144,7 @@ def _windows(event: Event, known: _Known) -> Iterator[Window]:
             yield _window(event, other, last_s + low, last_s + high)
         reason = event.fields.get("reason")
         if reason in _STARTED:
-            for started_s, other in known.starts.get(pod, ())[-1:]:
+            for started_s, other in _latest(known.starts.get(pod, ())):
                 yield _window(event, other, started_s + low - _START_LAG_S, started_s + high + _START_LAG_S)
         elif reason == "Scheduled":
             for started_s, other in known.pods.get(pod, ())[:1]:
@@ -151,9 +158,12 @@ def _windows(event: Event, known: _Known) -> Iterator[Window]:
             )
     if event.kind == "pod_status" and isinstance(restart, float):
         half = width_of(restart) / 2
-        latest = max((f for f in known.finishes.get(pod, ())), key=lambda pair: pair[0], default=None)
-        if latest is not None:
-            yield _window(event, latest[1], latest[0] + restart - half, latest[0] + restart + half + 1.0)
+        for ended_s, other in _latest(known.finishes.get(pod, ())):
+            yield _window(event, other, ended_s + restart - half, ended_s + restart + half + 1.0)
+
+
+def _latest(pairs: Sequence[tuple[float, Event]]) -> Sequence[tuple[float, Event]]:
+    return [max(pairs, key=lambda pair: pair[0])] if pairs else []
 
 
 def _window(event: Event, witness: Event, low: float, high: float) -> Window:
@@ -174,35 +184,52 @@ def _intersect(windows: Sequence[Window]) -> Capture | None:
             open_now.discard(index)
             continue
         open_now.add(index)
-        places = len({windows[i].place for i in open_now})
+        places = _facts(windows[i] for i in open_now)
         if places > best[0]:
             end = next(v for v, c, i in edges[position:] if c and i in open_now)
             best = (places, value, end, frozenset(open_now))
     count, low, high, members = best
     chosen = tuple(windows[i] for i in sorted(members))
-    everyone = len({window.place for window in windows})
+    everyone = _facts(windows)
     verdict = "solved" if count >= ENOUGH and 2 * count > everyone else "assumed"
     return Capture((low + high) / 2, (high - low) / 2, verdict, chosen)
 
 
+def _facts(windows: Iterable[Window]) -> int:
+    """Independent ones: lines about one event, or with one witness, are one fact."""
+    found = list(windows)
+    return min(len({window.place for window in found}), len({window.witness for window in found}))
+
+
 def _assumed(
-    siblings: Sequence[Capture], recorded: Sequence[float], written_s: float | None, newest_s: float | None
+    siblings: Sequence[Capture],
+    recorded: Sequence[float],
+    written_s: float | None,
+    newest_s: float | None,
+    own_s: float | None,
 ) -> Capture | None:
-    """Without a common event: near other captures, a recorded time, or between the newest line and the file time."""
-    if siblings:
-        seconds = max(siblings, key=lambda capture: (capture.verdict == "solved", capture.seconds)).seconds
-        return Capture(seconds, _BESIDE_S, "assumed", (), "taken as made together with the other tables")
-    if recorded:
-        return Capture(max(recorded), _BESIDE_S, "assumed", (), "taken as made at the recorded time")
-    if newest_s is None:
-        return (
-            None
-            if written_s is None
-            else Capture(written_s, _DAY_S, "assumed", (), "taken from the file time")
+    """Without a common event: near other captures, a recorded time, or between the newest line and the file time.
+
+    Not before `own_s`, the newest instant of the source itself.
+    """
+    earliest_s = own_s if own_s is not None else newest_s
+    if siblings or recorded:
+        beside = max(
+            siblings, key=lambda capture: (capture.verdict == "solved", capture.seconds), default=None
         )
-    if written_s is not None and 0 <= written_s - newest_s < _SPAN_S:
-        half = (written_s - newest_s) / 2
+        seconds = beside.seconds if beside is not None else max(recorded)
+        note = (
+            "taken as made together with the other tables"
+            if beside is not None
+            else "taken as made when recorded"
+        )
+        open_s = seconds - own_s if own_s is not None else 0.0
+        return Capture(seconds, max(_BESIDE_S, open_s), "assumed", (), note)
+    if earliest_s is None:
+        return Capture(written_s, _DAY_S, "assumed", (), "taken from the file time") if written_s else None
+    if written_s is not None and 0 <= written_s - earliest_s < _SPAN_S:
+        half = (written_s - earliest_s) / 2
         return Capture(
-            newest_s + half, half + 1.0, "assumed", (), "between the newest line and the file time"
+            earliest_s + half, half + 1.0, "assumed", (), "between the newest line and the file time"
         )
-    return Capture(newest_s, _DAY_S, "assumed", (), "taken as soon after the newest line")
+    return Capture(earliest_s, _DAY_S, "assumed", (), "taken as soon after the newest line")

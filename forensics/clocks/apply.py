@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..model import UNKNOWN_TIME, Basis, Event, RawStamp, Samples, StampForm, Timestamp
 from .ages import Capture
-from .lanes import Lanes, Stampers
+from .lanes import Lanes
 from .skew import Skew
 from .solution import Solution
 
@@ -26,7 +26,6 @@ class Clocks:
     """Everything that is solved."""
 
     lanes: Lanes
-    stampers: Stampers
     solutions: Mapping[int, Solution]
     captures: Mapping[str, Capture]
     skews: Mapping[str, Skew]
@@ -50,7 +49,7 @@ class Clocks:
         capture = self.captures.get(event.locator.source)
         if capture is None:
             return None
-        skew_s, skew_doubt_s = self.skew(self.stampers.host(event))
+        skew_s, skew_doubt_s = self.skew(self.lanes.stampers.host(event))
         doubt_s = stamp.resolution_s / 2 + capture.doubt_s + skew_doubt_s
         return Timestamp(capture.seconds - stamp.seconds - skew_s, doubt_s, Basis.RELATIVE_AGE)
 
@@ -142,7 +141,7 @@ def samples(clocks: Clocks, series: Sequence[Samples]) -> tuple[Samples, ...]:
 
 def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], float]) -> Samples:
     lanes = clocks.lanes
-    indexes = lanes.by_key.get(clocks.stampers.series_key(series), []) if series.layer else []
+    indexes = lanes.by_key.get(lanes.stampers.series_key(series), []) if series.layer else []
     if not indexes:
         return replace(series, form=StampForm.INSTANT, stamps=array("d", [math.nan]) * len(series.stamps))
     converted = array("d")

@@ -15,12 +15,15 @@ from .hints import Hints
 from .lanes import Lane
 from .network import Network
 from .solution import SCHED_DRIFT, Piece, Solution
-from .zones import OFFSETS_S, Rule, label, matching, nearest_offset, rule_of, rules
+from .zones import OFFSETS_S, Rule, label, matching, nearest_offset, only, rule_of, rules
 
+BY_POD = "TZ in the pod's environment"
 _DAY_S = 86400.0
+_LOCAL_FORMS = (StampForm.LOCAL, StampForm.YEARLESS)
 _UTC_PRIOR = 0.5
 _NEIGHBOUR_PRIOR = 0.6
 _HOST_PRIOR = 1.5
+_DEFAULT_PRIOR = 1.0
 _CAPTURE_SLACK_S = 600.0
 _UPTIME_S = 60.0
 _CLEAR_S = 60.0
@@ -46,7 +49,12 @@ def declared_zones(
     hosts: dict[str, str] = {}
     for event in events:
         env = event.fields.get("env")
-        if event.kind == "pod_spec" and isinstance(env, Mapping) and isinstance(env.get("TZ"), str):
+        if (
+            event.kind == "pod_spec"
+            and event.scope.pod
+            and isinstance(env, Mapping)
+            and isinstance(env.get("TZ"), str)
+        ):
             pods.setdefault(event.scope.pod, env["TZ"].removeprefix(":"))
         if event.kind == "capture" and isinstance(event.fields.get("timezone"), str):
             hosts.setdefault(event.scope.host, event.fields["timezone"])
@@ -62,7 +70,7 @@ def declared_zones(
         name, by = (
             (_said(hosts, lane.key.host), "time zone set on the node")
             if lane.node
-            else (pods.get(lane.key.pod, ""), "TZ in the pod's environment")
+            else (pods.get(lane.key.pod, ""), BY_POD)
         )
         if name and (rule := _rule(lane, name)):
             found[lane.index] = Declared(rule, by)
@@ -126,29 +134,39 @@ def _assume(network: Network, hints: Hints, lane: Lane, declared: Mapping[int, D
         segments = civil_time.place(lane, said.rule)
         if segments is not None:
             return _solution(lane, Civil(segments, said.rule.names[0]), "solved", said.by)
-    folded = civil_time.from_fold(lane)
-    if folded is not None and not any(segment.doubt_s for segment in folded.segments):
-        return _solution(lane, folded, "solved", folded.note)
+    proven = civil_time.from_fold(lane)
+    if proven is None and lane.printed_zones:
+        proven = civil_time.choose(lane, civil_time.local_rules(lane))
+    if proven is not None and not any(segment.doubt_s for segment in proven.segments):
+        return _solution(lane, proven, "solved", proven.note or f"prints {lane.printed_zones[0][1]}")
     priors, note = _priors(network, lane)
     possible = _possible(lane, hints)
     choice = weak.choose(hints.of(lane), priors, possible)
-    middle = sorted(lane.walls)[len(lane.walls) // 2] + choice.offset_s
-    candidates = matching(rules(middle - 3 * _DAY_S, middle + 3 * _DAY_S), [(middle, choice.offset_s)])
-    civil = civil_time.choose(lane, _over(lane, candidates)) or Civil(
-        (civil_time.Segment(float("inf"), choice.offset_s),), label(choice.offset_s)
-    )
+    civil = _civil(lane, choice.offset_s)
     doubt_s = choice.doubt_s
     supported = choice.hints > 0
     if choice.clear and not supported and lane.key.layer not in _JOURNALS and lane.node:
         doubt_s = abs(choice.offset_s)  # the node's zone, or a container on it that prints UTC
-    reason = f"{choice.hints} hints agree" if supported else note
+    reason = f"{choice.hints} hint{'s' if choice.hints > 1 else ''} for it" if supported else note
     refused = network.refused.get(lane.index, "")
-    solution = _solution(
-        lane, civil, "refused" if refused else "assumed", "; ".join(filter(None, (refused, reason)))
-    )
+    verdict = "refused" if refused else "assumed"
+    solution = _solution(lane, civil, verdict, "; ".join(filter(None, (refused, reason))))
     if lane.key.form is StampForm.CLOCK:
         solution = _on_day(solution, lane, hints.newest_s)
     return _doubted(solution, doubt_s + lane.year_doubt_s)
+
+
+def _civil(lane: Lane, offset_s: float) -> Civil:
+    """An offset in the middle of a lane, with the changes that zones with this offset have inside it."""
+    middle = _middle(lane) + offset_s
+    near = matching(rules(middle - _DAY_S, middle + _DAY_S), [(middle, offset_s)])
+    names = frozenset(name for rule in near for name in rule.names)
+    civil = civil_time.choose(lane, only(civil_time.local_rules(lane), names))
+    return civil or Civil((civil_time.Segment(float("inf"), offset_s),), label(offset_s))
+
+
+def _middle(lane: Lane) -> float:
+    return sorted(lane.walls)[len(lane.walls) // 2]
 
 
 def _on_day(solution: Solution, lane: Lane, newest_s: float | None) -> Solution:
@@ -166,45 +184,40 @@ def _on_day(solution: Solution, lane: Lane, newest_s: float | None) -> Solution:
     )
 
 
-def _over(lane: Lane, near: Sequence[Rule]) -> list[Rule]:
-    """Rules over the whole lane, of the zones that fit in its middle."""
-    names = {name for rule in near for name in rule.names}
-    wide = rules(min(lane.walls) - _DAY_S, max(lane.walls) + _DAY_S)
-    kept = (replace(rule, names=tuple(name for name in rule.names if name in names)) for rule in wide)
-    return [rule for rule in kept if rule.names]
-
-
 def _possible(lane: Lane, hints: Hints) -> Sequence[float]:
-    """Offsets that do not put the last line behind the capture."""
-    if not hints.captured:
-        return OFFSETS_S
-    latest = max(hints.captured) + _CAPTURE_SLACK_S
-    kept = [offset_s for offset_s in OFFSETS_S if max(lane.walls) + offset_s <= latest]
-    return kept or OFFSETS_S
+    """Offsets that fit a printed abbreviation and do not put the last line behind the capture."""
+    kept: Sequence[float] = OFFSETS_S
+    if lane.printed_zones:
+        middle = _middle(lane)
+        kept = sorted({-rule.utcoffset_s(middle) for rule in civil_time.local_rules(lane)})
+    if hints.captured:
+        latest = max(hints.captured) + _CAPTURE_SLACK_S
+        kept = [offset_s for offset_s in kept if max(lane.walls) + offset_s <= latest] or kept
+    return kept
 
 
 def _priors(network: Network, lane: Lane) -> tuple[dict[float, float], str]:
     """What is usual, and what neighbours do, in words as well."""
-    priors = {0.0: _UTC_PRIOR if not lane.node else _UTC_PRIOR / 2}
     own: list[tuple[float, Lane]] = []
     others: list[tuple[float, Lane]] = []
     for other in network.lanes.lanes:
         solution = network.solutions.get(other.index)
-        if (
-            solution is None
-            or other.node != lane.node
-            or other.key.form not in (StampForm.LOCAL, StampForm.YEARLESS)
-        ):
+        if solution is None or other.node != lane.node or other.key.form not in _LOCAL_FORMS:
             continue
         if any(piece.doubt_s > 1800 for piece in solution.pieces) or solution.offset_s is None:
             continue
-        offset_s = _offset_near(solution, other, lane)
-        same = other.key.host == lane.key.host != "" if lane.node else other.key.pod == lane.key.pod != ""
-        (own if same else others).append((offset_s, other))
+        if _together(lane, other):
+            own.append((_offset_near(solution, other, lane), other))
+        elif solution.note != BY_POD:
+            others.append((_offset_near(solution, other, lane), other))
+    priors = {0.0: _UTC_PRIOR / 2 if lane.node else _UTC_PRIOR}
     if own:
         offset_s, other = max(own, key=lambda pair: len(pair[1].lines))
         priors[offset_s] = priors.get(offset_s, 0.0) + _HOST_PRIOR
         return priors, f"zone taken from {other.key.source}"
+    if not lane.node and lane.key.pod in network.lanes.stampers.specified:
+        priors[0.0] += _DEFAULT_PRIOR
+        return priors, "no TZ in the pod's environment: UTC assumed"
     offsets = {offset_s for offset_s, _ in others}
     if len(offsets) == 1 and not (lane.node and lane.key.host and all(o.key.host for _, o in others)):
         owners = {(other.key.host, other.key.pod) for _, other in others}
@@ -215,9 +228,16 @@ def _priors(network: Network, lane: Lane) -> tuple[dict[float, float], str]:
     return priors, "nothing ties it to UTC: UTC assumed"
 
 
+def _together(lane: Lane, other: Lane) -> bool:
+    """Whether two lanes were written in one place: on one node, in one pod, or at one address."""
+    if lane.node or not (lane.key.pod or other.key.pod):
+        return lane.key.host == other.key.host != ""
+    return lane.key.pod == other.key.pod
+
+
 def _offset_near(solution: Solution, other: Lane, lane: Lane) -> float:
     """The offset that another lane had at about this lane's time."""
-    middle = sorted(lane.walls)[len(lane.walls) // 2]
+    middle = _middle(lane)
     position = min(range(len(other.walls)), key=lambda i: abs(other.walls[i] - middle))
     instant, _ = solution.at(other.lines[position], other.walls[position])
     return nearest_offset(instant - other.walls[position])

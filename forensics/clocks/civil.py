@@ -12,10 +12,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from ..model import Locator
 from .lanes import Lane
 from .offsets import Anchor, Run
 from .solution import LAST, Piece
-from .zones import Rule, fold_rules, label, matching, nearest_offset, rules
+from .zones import (
+    Rule,
+    fold_rules,
+    label,
+    matching,
+    names_printing,
+    nearest_offset,
+    only,
+    printed_offset,
+    rules,
+)
 
 NO_SKEW_S = 3.0
 """Remainders up to this are lag and rounding, not a wrong clock."""
@@ -58,7 +69,7 @@ def fit(lane: Lane, runs: Sequence[Run], declared: Rule | None = None) -> Civil 
         step = 1 + len(run.anchors) // _MOST_PROBES
         facts += [(anchor.wall + offset_s, offset_s) for anchor in (*run.anchors[::step], run.anchors[-1])]
         anchors += run.anchors
-    candidates = matching(_local_rules(lane), facts)
+    candidates = matching(local_rules(lane), facts)
     if declared is not None and matching((declared,), facts):
         segments = place(lane, declared, anchors)
         if segments is not None:
@@ -99,6 +110,7 @@ def choose(lane: Lane, candidates: Sequence[Rule], anchors: Sequence[Anchor] = (
 
 def place(lane: Lane, rule: Rule, anchors: Sequence[Anchor] = ()) -> tuple[Segment, ...] | None:
     """Where a rule changes the offset inside a lane; none when the lane shows times that the rule skips."""
+    anchors = sorted((*anchors, *_printed(lane, rule)), key=lambda anchor: anchor.order)
     segments: list[Segment] = []
     offset_s = -rule.first_utcoffset_s
     low, high = min(lane.walls), max(lane.walls)
@@ -121,6 +133,18 @@ def place(lane: Lane, rule: Rule, anchors: Sequence[Anchor] = ()) -> tuple[Segme
     segments.append(Segment(LAST, offset_s))
     start = float(lane.lines[0]) if lane.ordered else low
     return tuple(_joined([segment for segment in segments if segment.end >= start]))
+
+
+def _printed(lane: Lane, rule: Rule) -> list[Anchor]:
+    """What printed abbreviations (`CEST`, `CET`) say about the offset."""
+    found = []
+    for position, zone in lane.printed_zones:
+        wall, line = lane.walls[position], lane.lines[position]
+        offset_s = printed_offset(rule.names[0], wall, zone)
+        if offset_s is not None:
+            here = Locator(lane.key.source, line, line)
+            found.append(Anchor(float(line) if lane.ordered else wall, wall, offset_s, 0.5, here, here))
+    return found
 
 
 def _last_before(lane: Lane, wall_s: float) -> float:
@@ -186,9 +210,12 @@ def _covering(segments: Sequence[Segment], end: float) -> Segment:
     return next(segment for segment in segments if segment.end >= end)
 
 
-def _local_rules(lane: Lane) -> tuple[Rule, ...]:
-    """All ways in which local time ran around the lane."""
-    return rules(min(lane.walls) - _HALF_DAY_S, max(lane.walls) + _HALF_DAY_S)
+def local_rules(lane: Lane) -> tuple[Rule, ...]:
+    """All ways in which local time ran around the lane, of zones with the abbreviations that it prints."""
+    found = rules(min(lane.walls) - _HALF_DAY_S, max(lane.walls) + _HALF_DAY_S)
+    if not lane.printed_zones:
+        return found
+    return only(found, names_printing((lane.walls[p], zone) for p, zone in lane.printed_zones)) or found
 
 
 def _hour_jumps(lane: Lane) -> list[float]:
@@ -215,7 +242,7 @@ def from_fold(lane: Lane) -> Civil | None:
         if found:
             wide = [
                 rule
-                for rule in _local_rules(lane)
+                for rule in local_rules(lane)
                 if any(name in rule.names for f in found for name in f.names)
             ]
             return choose(lane, wide)

@@ -26,7 +26,9 @@ _DROP_LAG_S = 45.0
 """A sampling loop sees the freed memory this late."""
 _MOST_PER_TOKEN = 8
 _MOST_NEIGHBOURS = 3
-_LONG_GAP_S = 600.0
+_NEXT_LINES = 3
+_NEXT_S = 60.0
+"""How far apart neighbouring lines of a busy file are."""
 _TOKEN = regex.compile(r"(?<![0-9a-fA-F])[0-9a-f]{24,64}(?![0-9a-fA-F])")
 _LIFE_KINDS = frozenset({"container_started", "container_terminated", "container_died", "container_kill"})
 _DEATHS = frozenset({"container_terminated", "container_died", "kernel_oom", "unit_exit"})
@@ -153,20 +155,17 @@ class Hints:
         rows = sorted(self.rows.get(lane.key.source, ()))
         if not rows or not lane.ordered:
             return
-        lines = [line for line, _ in rows]
-        step = max(1, len(lane.lines) // _MOST_NEIGHBOURS)
-        for line, wall in list(zip(lane.lines, lane.walls, strict=True))[::step]:
-            right = bisect_left(lines, line)
-            if 0 < right < len(rows):
-                before, after = rows[right - 1][1], rows[right][1]
-                if 0 <= after - before < _LONG_GAP_S:
-                    yield Hint(f"line {line}", wall, before - _NEAR_S, after + _NEAR_S, 0.7)
+        step = max(1, len(rows) // _MOST_NEIGHBOURS)
+        for line, instant in rows[step // 2 :: step]:
+            right = bisect_left(lane.lines, line)
+            for position in (right - 1, right):
+                if 0 <= position < len(lane.lines) and abs(lane.lines[position] - line) <= _NEXT_LINES:
+                    wall = lane.walls[position]
+                    yield Hint(f"line {line}", wall, instant - _NEXT_S, instant + _NEXT_S, 0.7)
 
 
 def tokens(event: Event) -> set[str]:
     """Long ids on a line of a log, and the pod of a step in a container's life."""
-    if event.channel in ("engine", "kernel", "metrics"):
-        return set()
     found = set(_TOKEN.findall(event.text[:2000]))
     if event.scope.container_id:
         found.add(event.scope.container_id)

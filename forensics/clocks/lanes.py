@@ -8,39 +8,27 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
 
 import regex
 
 from .. import stamps
 from ..model import Event, Parsed, RawStamp, Samples, Source, StampForm
+from .stampers import NODE_LAYERS, LaneKey, Stampers
 from .yearless import in_year, nearest_year
 
-NODE_LAYERS = frozenset({"journal", "dmesg", "klog", "runtime", "nvidia-smi", "syslog", "host"})
-"""Layers written in the node's zone; all others are written by containers, in the container's zone."""
 EMBEDDED_LAYER = "embedded"
 """Instants that a message prints about itself; they anchor clocks and date nothing."""
 _AUDIT = regex.compile(r"audit\((\d{10}\.\d{3}):\d+\)")
 _TS = regex.compile(
     r"(?:^|[ {,])(?:ts=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))"
 )
-_NODE_KINDS = frozenset({"container_started", "container_terminated", "container_waiting", "container_state"})
 _MAX_SERIES_ROWS = 200_000
 _BACKWARDS_S = 2.0
+_ZONE_PROBES = 4
 _BOOT_RESET_S = 5.0
-
-
-class LaneKey(NamedTuple):
-    source: str
-    layer: str
-    form: StampForm
-    host: str
-    """The machine whose clock wrote it; empty when unknown, or the control plane's."""
-    pod: str
-    """For container layers: a host runs containers of several zones."""
 
 
 @dataclass(slots=True)
@@ -56,6 +44,8 @@ class Lane:
     ordered: bool = True
     """Whether the order of lines is the order of time."""
     boot: int = 0
+    printed_zones: list[tuple[int, str]] = field(default_factory=list)
+    """(position, zone abbreviation) of a few readings that print one."""
     year: int | None = None
     """Year of the first line, where none is printed."""
     year_note: str = ""
@@ -85,7 +75,7 @@ class Lanes:
     """For each event and each of its stamps, and for an embedded instant after them: (lane index, position in the
     lane)."""
     by_key: dict[LaneKey, list[int]]
-    hosts: frozenset[str]
+    stampers: Stampers
 
 
 @dataclass(slots=True)
@@ -94,6 +84,7 @@ class _Entry:
     seconds: float
     event: int
     stamp: int
+    zone: str = ""
 
 
 def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
@@ -107,13 +98,15 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
             if not math.isfinite(stamp.seconds):
                 continue
             key = stampers.key(event, stamp.layer, stamp.form)
-            entries.setdefault(key, []).append(_Entry(event.locator.line, stamp.seconds, number, position))
+            entries.setdefault(key, []).append(
+                _Entry(event.locator.line, stamp.seconds, number, position, stamp.zone)
+            )
             resolutions[key] = max(resolutions.get(key, 0.0), stamp.resolution_s)
     for _, part in parsed:
         for key, rows in _series_rows(part.samples, stampers).items():
             entries.setdefault(key, []).extend(rows)
             resolutions.setdefault(key, 1.0)
-    result = Lanes([], events, [()] * len(events), {}, stampers.hosts)
+    result = Lanes([], events, [()] * len(events), {}, stampers)
     found: dict[int, dict[int, tuple[int, int]]] = {}
     for key in sorted(entries):
         for boot, part_entries in enumerate(
@@ -123,6 +116,8 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
             for position, entry in enumerate(part_entries):
                 lane.lines.append(entry.line)
                 lane.walls.append(entry.seconds)
+                if entry.zone and sum(zone == entry.zone for _, zone in lane.printed_zones) < _ZONE_PROBES:
+                    lane.printed_zones.append((position, entry.zone))
                 if entry.event >= 0:
                     found.setdefault(entry.event, {})[entry.stamp] = (lane.index, position)
             lane.ordered = key.form is not StampForm.AGE and _in_order(lane.walls)
@@ -145,74 +140,6 @@ def embedded(event: Event) -> tuple[RawStamp, ...]:
         found = _TS.search(event.text, endpos=1000)
         stamp = stamps.iso(found[1], EMBEDDED_LAYER) if found else None
     return (stamp,) if stamp else ()
-
-
-class Stampers:
-    """Which machine's clock wrote a time: known hosts, and the node of each pod."""
-
-    def __init__(self, events: Sequence[Event], sources: Sequence[Source]) -> None:
-        self._pod_nodes: dict[str, str] = {}
-        for event in events:
-            node = event.fields.get("node")
-            if isinstance(node, str) and node and event.scope.pod:
-                self._pod_nodes.setdefault(event.scope.pod, node)
-        nodes = {event.scope.host for event in events if event.scope.host}
-        self.hosts = frozenset(
-            nodes | set(self._pod_nodes.values()) | {s.scope.host for s in sources if s.scope.host}
-        )
-        self._canonical = _canonical(self.hosts)
-        self._of_path = {source.path: self._host_in_path(source.path) for source in sources}
-
-    def _host_in_path(self, path: str) -> str:
-        """`journal-gpu-sh-07.txt`, `ray_10.244.9.32/…`: a known host's name in the path."""
-        named = [
-            host
-            for host in self.hosts
-            if host in path and regex.search(rf"(?<![A-Za-z0-9]){regex.escape(host)}(?![A-Za-z0-9])", path)
-        ]
-        return max(named, key=len, default="")
-
-    def canonical(self, host: str) -> str:
-        """One name for a host that some print with its domain and some without."""
-        return self._canonical.get(host, host)
-
-    def host(self, event: Event) -> str:
-        return self.canonical(self._host(event))
-
-    def _host(self, event: Event) -> str:
-        scope = event.scope
-        if event.channel == "k8s":
-            by_node = event.kind in _NODE_KINDS or str(event.fields.get("component", "")).startswith(
-                "kubelet"
-            )
-            return (scope.host or self._pod_nodes.get(scope.pod, "")) if by_node else ""
-        return scope.host or self._pod_nodes.get(scope.pod, "") or self._of_path.get(event.locator.source, "")
-
-    def key(self, event: Event, layer: str, form: StampForm) -> LaneKey:
-        source = event.locator.source
-        if form is StampForm.AGE:
-            return LaneKey(source, layer, form, "", "")
-        inside = layer not in NODE_LAYERS and layer not in ("cri", "k8s", "kubectl")
-        return LaneKey(source, layer, form, self.host(event), event.scope.pod if inside else "")
-
-    def series_key(self, samples: Samples) -> LaneKey:
-        scope = samples.scope
-        host = scope.host or self._pod_nodes.get(scope.pod, "") or self._of_path.get(samples.source, "")
-        inside = samples.layer not in NODE_LAYERS
-        return LaneKey(
-            samples.source, samples.layer, samples.form, self.canonical(host), scope.pod if inside else ""
-        )
-
-
-def _canonical(hosts: Iterable[str]) -> dict[str, str]:
-    """`node-7` → `node-7.example.net`, where only one long name begins so."""
-    known = sorted(hosts)
-    names = {}
-    for short in known:
-        longer = [host for host in known if host.startswith(f"{short}.")]
-        if len(longer) == 1 and not short.replace(".", "").isdigit():
-            names[short] = longer[0]
-    return names
 
 
 def _series_rows(series: Sequence[Samples], stampers: Stampers) -> Mapping[LaneKey, list[_Entry]]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from ..model import ClockAnchor, Event
-from .lanes import Stampers
 from .offsets import ENOUGH, GATE_S
+from .stampers import Stampers
 
 LEAST_S = 2.0
 """Below this a difference is rounding and lag."""

@@ -16,7 +16,7 @@ from .zones import OFFSETS_S
 
 CLEAR_MARGIN = 1.0
 """By how much the best offset must lead."""
-CLEAR_SCORE = 1.5
+CLEAR_SCORE = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ def choose(
         possible, key=lambda offset_s: (-totals[offset_s], -priors.get(offset_s, 0.0), abs(offset_s))
     )
     best = ranked[0]
-    margin = totals[best] - totals[ranked[1]]
-    clear = margin >= CLEAR_MARGIN and totals[best] >= CLEAR_SCORE
+    margin = totals[best] - totals[ranked[1]] if len(ranked) > 1 else float("inf")
+    clear = margin >= CLEAR_MARGIN and (totals[best] >= CLEAR_SCORE or len(ranked) == 1)
     rivals = [offset_s for offset_s in possible if totals[best] - totals[offset_s] < CLEAR_MARGIN]
     doubt_s = (
         0.0 if clear else max(abs(offset_s - best) for offset_s in (rivals if len(rivals) > 1 else possible))

@@ -171,6 +171,44 @@ def fold_rules(before_wall_s: float, after_wall_s: float, slack_s: float = 900.0
     return tuple(found)
 
 
+def names_printing(printed: Iterable[tuple[float, str]]) -> frozenset[str]:
+    """Zones whose clocks print these abbreviations at these local times; `CST` alone is printed on three continents."""
+    return _names_printing(tuple(printed))
+
+
+@lru_cache(maxsize=64)
+def _names_printing(printed: tuple[tuple[float, str], ...]) -> frozenset[str]:
+    kept = []
+    for name in _names():
+        zone = zoneinfo.ZoneInfo(name)
+        for wall_s, abbreviation in printed:
+            local = datetime.fromtimestamp(wall_s, UTC).replace(tzinfo=zone)
+            if abbreviation not in (local.tzname(), local.replace(fold=1).tzname()):
+                break
+        else:
+            kept.append(name)
+    return frozenset(kept)
+
+
+def printed_offset(name: str, wall_s: float, abbreviation: str) -> float | None:
+    """The offset (to be added to local time) with which a zone prints an abbreviation at a local time."""
+    if name not in _names():
+        return None
+    local = datetime.fromtimestamp(wall_s, UTC).replace(tzinfo=zoneinfo.ZoneInfo(name))
+    offsets = {
+        -(moment.utcoffset() or timedelta()).total_seconds()
+        for moment in (local, local.replace(fold=1))
+        if moment.tzname() == abbreviation
+    }
+    return offsets.pop() if len(offsets) == 1 else None
+
+
+def only(candidates: Iterable[Rule], names: frozenset[str]) -> tuple[Rule, ...]:
+    """Rules with none but some zones; all, when there are no such zones."""
+    kept = (Rule(tuple(n for n in r.names if n in names), r.first_utcoffset_s, r.changes) for r in candidates)
+    return tuple(rule for rule in kept if rule.names)
+
+
 def matching(candidates: Iterable[Rule], known: Iterable[tuple[float, float]]) -> tuple[Rule, ...]:
     """Rules that agree with what is known: (instant, offset to be added to local time)."""
     facts = tuple(known)

@@ -104,9 +104,21 @@ def _incident(case: Case, deaths: Sequence[Death], number: int) -> Incident:
     judged = [_judge(case, death) for death in deaths]
     chosen = next((j for j in judged if j.decided), judged[0])
     hypotheses = chosen.hypotheses if chosen.decided else (_unknown(case, chosen), *chosen.hypotheses)
-    if chosen is not judged[0] and hypotheses[0].confidence is Confidence.ESTABLISHED:
-        hypotheses = (replace(hypotheses[0], confidence=Confidence.LIKELY), *hypotheses[1:])
+    hypotheses = (replace(hypotheses[0], confidence=_agreed(judged, chosen)), *hypotheses[1:])
     return _assemble(case, chosen, hypotheses, tuple(deaths))
+
+
+def _agreed(judged: Sequence[_Judged], chosen: _Judged) -> Confidence:
+    """Deaths of a loop as witnesses: the same cause again corroborates, an unexplained first death takes certainty."""
+    if not chosen.decided:
+        return Confidence.UNDETERMINED
+    top = chosen.hypotheses[0]
+    again = sum(j.decided and j.hypotheses[0].cause.id == top.cause.id for j in judged)
+    if top.confidence is Confidence.LIKELY and again >= 2 and not top.against:
+        return Confidence.ESTABLISHED
+    if top.confidence is Confidence.ESTABLISHED and judged[0] is not chosen and again < 2:
+        return Confidence.LIKELY
+    return top.confidence
 
 
 def _assemble(case: Case, judged: _Judged, hypotheses: tuple[Hypothesis, ...], deaths: tuple[Death, ...]) -> Incident:
@@ -152,7 +164,19 @@ def first_cause(hypothesis: Hypothesis) -> Finding | None:
     if not hypothesis.decisive:
         return None
     ground = [base for f in hypothesis.decisive for base in (f.rests_on or (f,))]
-    return min(ground, key=_FINDING_ORDER)
+    earliest = min(ground, key=_FINDING_ORDER)
+    same_moment = [f for f in ground if f.time.earliest_s <= earliest.time.latest_s + REPORT_DELAY_S]
+    return min(same_moment, key=lambda f: (_distance(f), round(f.time.uncertainty_s, 1), *_FINDING_ORDER(f)), default=earliest)
+
+
+REPORT_DELAY_S = 2.0
+"""The kernel's line, containerd's, kubelet's and the event of one fact come within this time."""
+_DISTANCES = {"kernel": 0, "nvidia": 0, "runtime": 3, "kubelet": 4, "k8s": 5}
+
+
+def _distance(finding: Finding) -> int:
+    """How far a source is from the fact: the kernel acts, the kubelet hears of it, an event retells it."""
+    return _DISTANCES.get(finding.event.channel, 1)
 
 
 def _unknown(case: Case, judged: _Judged) -> Hypothesis:

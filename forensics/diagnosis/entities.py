@@ -42,6 +42,8 @@ class Entities:
     """Names joined into entities; `of` gives the key of an event's owner."""
 
     _parent: dict[str, str] = field(default_factory=dict)
+    units: set[str] = field(default_factory=set)
+    """Names of systemd units, without `.service`: a syslog identifier equal to one speaks for it."""
     joins: list[Join] = field(default_factory=list)
 
     def _find(self, name: str) -> str:
@@ -67,6 +69,8 @@ class Entities:
         return self._find(f"file:{source}") if source else ""
 
     def of(self, event: Event) -> str:
+        if event.fields.get("ident") in self.units and not names_of(event.scope):
+            return self._find(f"unit:{event.fields['ident']}")
         if event.channel in _ENGINE_CHANNELS or event.channel == "plain":
             return self.name_of(event.scope, event.locator.source)
         return self.name_of(event.scope)
@@ -113,6 +117,8 @@ def build(sources: Sequence[Source], events: Iterable[Event]) -> Entities:
     events = list(events)
     for event in events:
         names = names_of(event.scope)
+        if names and names[0].startswith("unit:"):
+            entities.units.add(names[0].removeprefix("unit:"))
         for other in names[1:]:
             entities.join(names[0], other, "stated")
     _place_files(entities, events)
@@ -139,7 +145,7 @@ class _Pod:
 
 def _place_files(entities: Entities, events: Sequence[Event]) -> None:
     """Give engine logs without an owner to the pod whose arguments, start times or name fit best."""
-    logs = _ownerless_logs(events)
+    logs = _ownerless_logs(entities, events)
     pods = _pods(entities, events)
     for log in logs:
         scored = sorted(((_fit(log, pod), pod.name) for pod in pods), key=lambda item: (-item[0][0], item[1]))
@@ -150,11 +156,11 @@ def _place_files(entities: Entities, events: Sequence[Event]) -> None:
     _join_rotated(entities, [log.source for log in logs if log.source not in placed])
 
 
-def _ownerless_logs(events: Sequence[Event]) -> list[_Log]:
+def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[_Log]:
     arguments: dict[str, dict[str, object]] = {}
     times: dict[str, list[float]] = {}
     for event in events:
-        if event.channel not in _ENGINE_CHANNELS or names_of(event.scope):
+        if event.channel not in _ENGINE_CHANNELS or not entities.of(event).startswith("file:"):
             continue
         source = event.locator.source
         times.setdefault(source, [])

@@ -24,7 +24,7 @@ _LEDGER = (
     "activation_peak_gib", "non_torch_gib", "graph_gib", "graph_estimated_gib", "requested_gib", "init_s",
     "checkpoint_gib", "available_ram_gib",
 )  # fmt: skip
-_HIDDEN = frozenset({"logger", "basis", "phase", "frames", "tasks", "process_sentences", "message", "started_s", "finished_s",
+_HIDDEN = frozenset({"logger", "ident", "basis", "phase", "frames", "tasks", "process_sentences", "message", "started_s", "finished_s",
                      "first_seen_s", "last_seen_s", "last_state", "output", "failed_procs"})  # fmt: skip
 
 

@@ -17,7 +17,7 @@ SAME_START_S = 3.0
 BANNER_LINES = 25
 """A banner may span this many lines (a logo, then the arguments); the same banner further on is another start."""
 _ORDER = tuple(Phase)
-_CHANNELS = frozenset({"engine", "container", "plain", "ray"})
+_CHANNELS = frozenset({"engine", "container", "plain"})
 
 
 @dataclass(slots=True)

@@ -98,15 +98,18 @@ def is_leak_like(points: Sequence[Point], scale: float) -> bool:
 
 
 def after_start(points: Sequence[Point]) -> list[Point]:
-    """A segment without its start-up: the first rise to four fifths of the maximum belongs to loading."""
+    """A segment without its start-up: the steep rise while a model loads is no climb.
+
+    The start-up ends where the values first come near (60 %) what they are in the first fifth of the segment, plus
+    five minutes of settling where enough points remain.
+    """
     if not points:
         return []
-    top = max(v for _, v, _ in points)
-    start = next((i for i, (_, v, _) in enumerate(points) if v >= 0.6 * top), 0)
+    early = median(v for _, v, _ in points[: max(5, len(points) // 5)])
+    start = next((i for i, (_, v, _) in enumerate(points) if v >= 0.6 * early), 0)
     rest = points[start:]
-    settle = rest[0][0] + 300.0
-    settled = [p for p in rest if p[0] >= settle]
-    return settled if len(settled) >= MIN_CLIMB_POINTS else list(rest)
+    settled = [p for p in rest if p[0] >= rest[0][0] + 300.0]
+    return settled if len(settled) >= 0.8 * len(rest) and len(settled) >= MIN_CLIMB_POINTS else list(rest)
 
 
 def trend_of(samples: Samples, entity: str, scale: float | None = None) -> Trend | None:

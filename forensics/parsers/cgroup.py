@@ -48,6 +48,9 @@ UNLIMITED = 1 << 62
 """Version 1 prints 9223372036854771712 for no limit."""
 _ALTERNATIVES = "|".join(regex.escape(name) for name in sorted(NAMES, key=len, reverse=True))
 _NAME = regex.compile(rf"(?<![\w.])(?:{_ALTERNATIVES})(?!\w|\.[a-z]+\.)")
+_OTHER_NAME = regex.compile(r"(?<![\w.])(?:memory|pids|cgroup|cpu|cpuset)\.[a-z][a-z0-9_.]+")
+_NUMBERS = regex.compile(r"(?:[a-z_.]+ )?(?:-?\d+(?:[ -]\d+)*|max)")
+"""What other controller files hold; they are known and say nothing here."""
 _NUMBER = regex.compile(r"\d{1,20}|max")
 _PAIR = regex.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,20})")
 _GREPPED = regex.compile(
@@ -72,6 +75,8 @@ def matches(section: Section) -> bool:
     if all(_GREPPED.fullmatch(line) and name_in(line) for line in lines):
         return True
     name = name_in(section.title)
+    if not name and _OTHER_NAME.search(section.title):
+        return all(_NUMBERS.fullmatch(line.strip()) for line in lines)
     if name in _SINGLE:
         return len(lines) == 1 and _NUMBER.fullmatch(lines[0].strip()) is not None
     if name == "memory.pressure":

@@ -1,10 +1,10 @@
 """A cgroup path → whose it is: container, pod, QoS class, systemd unit.
 
-Paths differ by cgroup driver (kubelet `cgroup_manager_linux.go`), runtime and nesting, so they are read from the
-end, component by component, and never anchored at their start:
+Paths differ by cgroup driver (kubelet `cgroup_manager_linux.go`), runtime and nesting, so they are read
+from the end, component by component, and never anchored at their start:
 
-    /kubepods/burstable/pod<uid>/<64 hex>                                                    cgroupfs driver
-    /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid, _ for ->.slice/cri-containerd-<id>.scope
+    /kubepods/burstable/pod<uid>/<64 hex>                                             cgroupfs driver
+    /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid, _ for ->.slice/crio-<id>.scope
     /docker/<64 hex> · /system.slice/docker-<64 hex>.scope · /system.slice/vllm.service · /user.slice/…
 """
 
@@ -43,14 +43,19 @@ def owner_kind(path: str) -> str:
 
 
 def path_scope(path: str) -> Scope:
-    """Pod uid (with dashes), container id and systemd unit named by a path; static pods have a 32-digit hash."""
+    """Pod uid (with dashes), container id and systemd unit in a path; static pods have a 32-digit hash."""
     pod_uid = container_id = unit = ""
     for part in path.split("/"):
         if found := _POD.fullmatch(part):
             pod_uid, container_id, unit = found["uid"].replace("_", "-"), "", ""
         elif identity := _container_id(part):
             container_id, unit = identity, part if part.endswith(".scope") else ""
-        elif _UNIT.fullmatch(part) and part not in _NO_UNIT and not part.endswith(".slice") and not container_id:
+        elif (
+            _UNIT.fullmatch(part)
+            and part not in _NO_UNIT
+            and not part.endswith(".slice")
+            and not container_id
+        ):
             unit = part
     return Scope(pod_uid=pod_uid, container_id=container_id, unit=unit)
 

@@ -1,7 +1,8 @@
 """Lines that lean on the one before: further lines of a message, and times told as a distance.
 
-journalctl and util-linux dmesg print the further lines of a message without a header, indented to the column where
-the message began. `dmesg -H` stamps the first line of a minute and gives the others only their distance.
+journalctl and util-linux dmesg print the further lines of a message without a header, indented to the
+column where the message began. `dmesg -H` stamps the first line of a minute and gives the others only their
+distance.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`dmesg -J` of util-linux 2.38 and later: the one mode of dmesg that keeps newlines.
 
-`{"dmesg": [{"pri": 4, "time": 39.447599, "msg": "…"}, …]}`, with `fac` under `-x`, `caller` where the kernel prints it,
-and a text as time under `--time-format`. Its records are read like lines of /dev/kmsg. Version 2.38 with `-F` repeats
-the rest of the buffer inside every message; that part is cut off.
+`{"dmesg": [{"pri": 4, "time": 39.447599, "msg": "…"}, …]}`, with `fac` under `-x`, `caller` where the
+kernel prints it, and a text as time under `--time-format`. Its records are read like lines of /dev/kmsg.
+Version 2.38 with `-F` repeats the rest of the buffer inside every message; that part is cut off.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def read(text: str, source: str) -> Parsed:
     events = tuple(
         replace(
             event,
-            locator=replace(event.locator, line=places[event.locator.line], line_end=places[event.locator.line_end]),
+            locator=replace(
+                event.locator, line=places[event.locator.line], line_end=places[event.locator.line_end]
+            ),
             last_line=places[event.last_line] if event.last_line else None,
             fields={
                 key: places[value] if key == "report_line" else value for key, value in event.fields.items()
@@ -46,7 +48,7 @@ def read(text: str, source: str) -> Parsed:
     diagnostics = parsed.diagnostics
     if broken:
         diagnostics += (Diagnostic(
-            source, broken, Severity.WARNING, f"{source} ends in the middle: later kernel messages are missing",
+            source, broken, Severity.WARNING, f"{source} ends in the middle: later messages are missing",
             "save it again with `dmesg -J`",
         ),)  # fmt: skip
     return replace(parsed, events=events, diagnostics=diagnostics)
@@ -75,7 +77,9 @@ def _as_kmsg(entry: dict[str, Any]) -> str:
     if not isinstance(message, str):
         return ""
     message = _REPEATED.split(message, 1)[0]
-    escaped = _PRINTABLE.sub(lambda m: "".join(f"\\x{byte:02x}" for byte in m[0].encode("utf-8", "replace")), message)
+    escaped = _PRINTABLE.sub(
+        lambda m: "".join(f"\\x{byte:02x}" for byte in m[0].encode("utf-8", "replace")), message
+    )
     if isinstance(when, int | float):
         return f"6,0,{round(when * 1e6)},-;{escaped}"
     return f"{when} {message}" if isinstance(when, str) and "\n" not in message else f"6,0,0,-;{escaped}"

@@ -1,7 +1,7 @@
 """What journalctl says about the journal itself: boots, where one ends, and how far the journal reaches.
 
-Shapes from systemd 239–257: `-- Boot <id> --` (`-- Reboot --` up to 246), the header of the text modes up to 251,
-`journalctl --list-boots` as a table and as JSON.
+Shapes from systemd 239–257: `-- Boot <id> --` (`-- Reboot --` up to 246), the header of the text modes up
+to 251, `journalctl --list-boots` as a table and as JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from .log import Dialect
 
 _BOOT = regex.compile(r"-- (?:Boot (?P<boot>[0-9a-f]{32})|Reboot) --")
 _FIRST, _LAST = (
-    rf"[A-Z][a-z]{{2}} (?P<{name}>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<{name}_zone>[A-Z]{{2,5}}|[+-]\d{{2,4}})"
+    rf"[A-Z][a-z]{{2}} (?P<{name}>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) "
+    rf"(?P<{name}_zone>[A-Z]{{2,5}}|[+-]\d{{2,4}})"
     for name in ("first", "last")
 )
 _RANGE = regex.compile(rf"-- (?:Logs|Journal) begins? at {_FIRST}, ends? at {_LAST}\.? --")
@@ -31,10 +32,14 @@ _BOOT_ROW = regex.compile(rf" *(?P<index>-?\d+) +(?P<boot>[0-9a-f]{{32}}) {_FIRS
 def refine(event: Event) -> Event:
     """Boot separators become `boot_separator`, the header of older journalctl `journal_range`."""
     if found := _BOOT.fullmatch(event.text):
-        return replace(event, kind="boot_separator", fields={"boot_id": found["boot"]} if found["boot"] else {})
+        return replace(
+            event, kind="boot_separator", fields={"boot_id": found["boot"]} if found["boot"] else {}
+        )
     if found := _RANGE.fullmatch(event.text):
         first, last = _stamps(found, "journal-range")
-        return replace(event, kind="journal_range", fields=_reach(first, last), stamps=(last,) if last else ())
+        return replace(
+            event, kind="journal_range", fields=_reach(first, last), stamps=(last,) if last else ()
+        )
     return event
 
 
@@ -54,10 +59,13 @@ def _reach(first: RawStamp | None, last: RawStamp | None) -> dict[str, Any]:
     return fields
 
 
-def _boot(source: str, line: int, raw: str, index: int, boot: str, first: RawStamp | None, last: RawStamp | None) -> Event:
+def _boot(
+    source: str, line: int, raw: str, index: int, boot: str, first: RawStamp | None, last: RawStamp | None
+) -> Event:
     return Event(
         locator=Locator(source, line, line), kind="boot", channel="host", text=f"boot {index} {boot}",
-        stamps=(first,) if first else (), fields={"index": index, "boot_id": boot, **_reach(first, last)}, raw=raw,
+        stamps=(first,) if first else (), raw=raw,
+        fields={"index": index, "boot_id": boot, **_reach(first, last)},
     )  # fmt: skip
 
 
@@ -66,7 +74,11 @@ def _read_boots(text: str, source: str) -> Parsed:
     events = []
     for number, row in enumerate(text.split("\n"), 1):
         if found := _BOOT_ROW.fullmatch(row.rstrip("\r")):
-            events.append(_boot(source, number, row, int(found["index"]), found["boot"], *_stamps(found, "journal-boots")))
+            events.append(
+                _boot(
+                    source, number, row, int(found["index"]), found["boot"], *_stamps(found, "journal-boots")
+                )
+            )
         elif row.startswith('[{"'):
             events += [_boot_of_json(source, number, row, entry) for entry in _json_rows(row)]
     return Parsed(tuple(events))
@@ -96,7 +108,15 @@ def _sniff_boots(head: Head) -> int:
 
 DIALECT = Dialect(
     channel="host",
-    anchors=("-- Boot ", "-- Reboot --", "-- Logs begin at ", "-- Journal begins at "),
+    # an array of byte values holds no literal that a search could find
+    anchors=(
+        "-- Boot ",
+        "-- Reboot --",
+        "-- Logs begin at ",
+        "-- Journal begins at ",
+        '"MESSAGE":[',
+        '"MESSAGE": [',
+    ),
     refine=refine,
 )
 FORMATS: tuple[Format, ...] = (Format("journal.boots", "journalctl --list-boots", _sniff_boots, _read_boots),)

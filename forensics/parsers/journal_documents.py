@@ -1,7 +1,9 @@
-"""journalctl's modes whose entries span lines: json-pretty, export, verbose, and JSON with arrays; journal files.
+"""journalctl's modes whose entries span lines: json-pretty, export, verbose, and JSON with arrays; journal
+files.
 
-Entries are brought into the form of `journalctl -o json`, one a line, and then read like any line log, so that every
-mode gives the same events. Shapes from systemd 239–257 (`src/shared/logs-show.c`, `docs/JOURNAL_EXPORT_FORMATS.md`).
+Entries are brought into the form of `journalctl -o json`, one a line, and then read like any line log, so
+that every mode gives the same events. Shapes from systemd 239–257 (`src/shared/logs-show.c`,
+`docs/JOURNAL_EXPORT_FORMATS.md`).
 """
 
 from __future__ import annotations
@@ -109,8 +111,8 @@ def _objects(text: str, bad: list[int]) -> Iterator[_Entry]:
 def _export(text: str, _bad: list[int]) -> Iterator[_Entry]:
     """`KEY=value` lines, binary fields as `KEY`, 8 bytes of length, bytes; an empty line ends an entry.
 
-    The text reaches us decoded, so a length may have been replaced; then the next thing that looks like a field ends
-    the value.
+    The text reaches us decoded, so a length may have been replaced; then the next thing that looks like a
+    field ends the value.
     """
     position, line = 0, 1
     entry = _Entry({}, 0, "")
@@ -170,7 +172,7 @@ def _width(char: str) -> int:
 
 
 def _verbose(text: str, bad: list[int]) -> Iterator[_Entry]:
-    """A line with stamp and cursor, then `    KEY=value`; further lines of a value are indented to its beginning."""
+    """A line with stamp and cursor, then `    KEY=value`; further lines of it are indented to its column."""
     entry = _Entry({}, 0, "")
     key, column = "", 0
     for number, row in enumerate(text.split("\n"), 1):

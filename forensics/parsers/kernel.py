@@ -29,13 +29,13 @@ _LOST = "NVRM: The NVIDIA GPU "
 
 
 def bus_id(printed: str) -> str:
-    """`00000000:3B:00.0`, `PCI:0000:3b:00` → `0000:3b:00`: the form that joins driver lines and nvidia-smi."""
+    """`00000000:3B:00.0`, `PCI:0000:3b:00` → `0000:3b:00`: what joins driver lines and nvidia-smi."""
     domain, bus, device = printed.lower().removeprefix("pci:").split(".")[0].split(":")
     return f"{domain[-4:].rjust(4, '0')}:{bus}:{device}"
 
 
 def refine(event: Event) -> Event:
-    """Xid lines become `xid`, the line that names a card's UUID `gpu_state`; others learn which GPU they mean."""
+    """Xid lines become `xid`, the line with a card's UUID `gpu_state`; others learn their GPU."""
     if not event.text.startswith("NVRM: "):
         return event
     if found := _XID.fullmatch(event.text):
@@ -78,7 +78,9 @@ def assemble(records: Sequence[Record], source: str) -> Assembled:
             parts.append(further)
         if parts[-1].text.startswith("NVRM: fallen off the bus"):
             text = " ".join([record.text, *(part.text.removeprefix("NVRM: ") for part in parts[1:])])
-            event = replace(event_of(record, source), text=text, locator=Locator(source, record.line, parts[-1].line))
+            event = replace(
+                event_of(record, source), text=text, locator=Locator(source, record.line, parts[-1].line)
+            )
             events.append(refine(event))
             used |= {part.line for part in parts}
     return Assembled(tuple(events), frozenset(used))
@@ -94,12 +96,14 @@ DIALECT = Dialect(
     channel="kernel",
     anchors=(
         " invoked oom-killer: ", "oom-kill:constraint=", "Killed process ", "total-vm:", "Kill process ",
-        "killed as a result of limit of", "due to memory.oom.group set", "memory: usage ", "Memory cgroup stats for ",
-        "oom_score_adj name", "pages RAM", "no killable processes", "Kernel panic - not syncing",
+        "killed as a result of limit of", "due to memory.oom.group set", "memory: usage ",
+        "Memory cgroup stats for ", "oom_score_adj name", "pages RAM", "Free swap ", "Total swap ", " Comm: ",
+        "no killable processes", "Kernel panic - not syncing",
         "NVRM: Xid (", "NVRM: GPU at PCI:", _LOST, *_MONTHS,
     ),
     windows=(
-        Window("invoked oom-killer", ("total-vm:", "no killable processes", "Kernel panic - not syncing"), 4000),
+        Window("Memory cgroup stats for ", ("Tasks state", "oom_score_adj name"), 14),
+        Window("oom_score_adj name", ("oom-kill:", "total-vm:", "Kill process ", "Out of memory"), 4000),
         Window(_LOST, ("not responding",), 3),
     ),
     assemble=assemble,

@@ -1,15 +1,16 @@
 """The kernel's OOM report: messages of one kernel log → one `kernel_oom` event per kill.
 
-`mm/oom_kill.c` prints, in this order: who asked for memory (`invoked oom-killer`), a stack, either the memory cgroup's
-figures or `Mem-Info:`, a table of tasks, a summary (5.0 on), and who was killed. Any part may be missing: reports are
-rate limited, filtered by level, cut by a ring buffer, and before 4.x two of them could interleave.
+`mm/oom_kill.c` prints, in this order: who asked for memory (`invoked oom-killer`), a stack, either the
+memory cgroup's figures or `Mem-Info:`, a table of tasks, a summary (5.0 on), and who was killed. Any part
+may be missing: reports are rate limited, filtered by level, cut by a ring buffer, and before 4.x two of
+them could interleave.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -92,14 +93,15 @@ class _Assembly:
             self.close()
             return
         elif not (self._fact(record, text) or (self._group.open and self._detail(text))):
+            if lines.is_orphan(text):
+                self.used.update(numbers)
             return
         self._group.last_line = record.line
         self._group.used.update(numbers)
 
     def _kill(self, kill: _Kill) -> None:
         group = self._group
-        mask = _DIGITS.sub("#", kill.record.raw)
-        self._storms.setdefault(mask, []).append(kill.record.line)
+        self._storms.setdefault(_DIGITS.sub("#", kill.record.raw), []).append(kill.record.line)
         last = group.kills[-1] if group.kills else None
         if last is not None and last.group and not group.open:
             last.members.setdefault(kill.victim.pid, kill)
@@ -167,7 +169,7 @@ class _Assembly:
                     self.events.append(self._event(member, shared, group, member=True))
 
     def _add_cut_kill(self, group: _Group) -> None:
-        """A log that ends after the summary, or after `Kill process`: the decision is known, the kill is not."""
+        """A log that ends after the summary, or after `Kill process`: decided, not yet done."""
         self.used |= group.used - {head["report_line"] for head in group.heads}
         if group.summaries:
             chosen = group.summaries[-1]
@@ -177,7 +179,9 @@ class _Assembly:
             record, victim = group.chosen[-1]
         else:
             return
-        self.events.append(self._event(_Kill(record, record.text, record.line, victim), _facts_of(group, 0), group))
+        self.events.append(
+            self._event(_Kill(record, record.text, record.line, victim), _facts_of(group, 0), group)
+        )
 
     def _event(self, kill: _Kill, facts: dict[str, Any], group: _Group, member: bool = False) -> Event:
         victim, record = kill.victim, kill.record
@@ -206,23 +210,27 @@ class _Assembly:
             ).merged(record.scope),
             fields=fields,
             level=record.level,
-            count=self._count(record),
+            count=record.count,
             last_line=record.last_line or None,
             complete=victim.whole and "invoker_comm" in fields,
             raw=record.raw[:MAX_RECORD_CHARS],
         )
 
-    def _count(self, record: Record) -> int:
-        """Kills that a thinned storm line stands for, without those that are events of their own."""
-        if record.count <= 1:
-            return 1
-        equal = self._storms.get(_DIGITS.sub("#", record.raw), [])
-        own = bisect_left(equal, record.last_line) - bisect_right(equal, record.line)
-        return max(1, record.count - max(own, 0))
+    def finish(self) -> Assembled:
+        """All kills; a thinned line does not count those that are events of their own."""
+        self.close()
+        return Assembled(tuple(self._counted(event) for event in self.events), frozenset(self.used))
+
+    def _counted(self, event: Event) -> Event:
+        if event.count <= 1 or event.last_line is None:
+            return event
+        equal = sorted(self._storms.get(_DIGITS.sub("#", event.raw), []))
+        own = bisect_left(equal, event.last_line) - bisect_right(equal, event.locator.line)
+        return replace(event, count=max(1, event.count - max(own, 0)))
 
 
 def _facts_of(group: _Group, index: int) -> dict[str, Any]:
-    """Facts of one kill. Where fewer reports end than began, the first ones were torn off: count from the end."""
+    """Facts of one kill. Where fewer reports end than began, the first were torn: count from the end."""
     total = max(len(group.heads), 1)
     place = index + max(0, total - max(len(group.kills), 1))
 
@@ -230,7 +238,11 @@ def _facts_of(group: _Group, index: int) -> dict[str, Any]:
         position = place - (total - len(values))
         return values[position] if 0 <= position < len(values) and place < total else None
 
-    facts: dict[str, Any] = {**(of(group.heads) or {}), **(of(group.usages) or {}), **(of(group.legacies) or {})}
+    facts: dict[str, Any] = {
+        **(of(group.heads) or {}),
+        **(of(group.usages) or {}),
+        **(of(group.legacies) or {}),
+    }
     if "report_line" not in facts and group.facts_line and place < total:
         facts["report_line"] = group.facts_line
     pid = group.kills[index].victim.pid if index < len(group.kills) else None
@@ -257,11 +269,16 @@ def _memcg_stats(group: _Group, owner: str) -> dict[str, int]:
 
 def _table_fields(table: lines.Table, fields: dict[str, Any], node: dict[str, int]) -> dict[str, Any]:
     own = next((task for task in table.tasks if task.pid == fields["victim_pid"]), None)
-    page_kib = _page_kib(own, fields) or node.get("page_kib", 4)
+    page_kib = _page_kib(own, fields) or 4
     top = sorted(table.tasks, key=lambda task: (-task.rss_pages, task.pid))[:TOP_TASKS]
     found: dict[str, Any] = {
         "tasks": tuple(
-            {"comm": t.comm, "pid": t.pid, "rss_kib": t.rss_pages * page_kib, "oom_score_adj": t.oom_score_adj}
+            {
+                "comm": t.comm,
+                "pid": t.pid,
+                "rss_kib": t.rss_pages * page_kib,
+                "oom_score_adj": t.oom_score_adj,
+            }
             for t in top
         ),
         "task_count": len(table.tasks),
@@ -288,7 +305,8 @@ def _page_kib(own: lines.Task | None, fields: dict[str, Any]) -> int | None:
 def oom_scope(fields: dict[str, Any]) -> str:
     """Whose limit was hit: `container`, `pod`, `qos`, `kubepods`, `unit`, `user`, `node`, `cpuset`, `other`.
 
-    Empty when the report does not say. A limit of a QoS class or of all pods is the node's shortage, formally a cgroup's.
+    Empty when the report does not say. A limit of a QoS class or of all pods is the node's shortage,
+    formally a cgroup's.
     """
     constraint = fields.get("constraint", "")
     if constraint in ("CONSTRAINT_CPUSET", "CONSTRAINT_MEMORY_POLICY"):
@@ -301,14 +319,13 @@ def oom_scope(fields: dict[str, Any]) -> str:
 
 
 def assemble(records: Sequence[Record], source: str) -> Assembled:
-    """One `kernel_oom` event per kill; `line` is that of `Killed process`, field `report_line` the first of the report."""
+    """One `kernel_oom` event per kill, at its `Killed process` line; `report_line` is where the report begins."""
     assembly = _Assembly(source)
     if _is_reversed(records):
         records = records[::-1]
     for record, text, numbers in _messages(records):
         assembly.take(record, text, numbers)
-    assembly.close()
-    return Assembled(tuple(assembly.events), frozenset(assembly.used))
+    return assembly.finish()
 
 
 def _is_reversed(records: Sequence[Record]) -> bool:

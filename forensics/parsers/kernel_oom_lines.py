@@ -1,7 +1,8 @@
 """Shapes of the lines of a kernel OOM report, each known by itself.
 
-From `mm/oom_kill.c`, `mm/memcontrol.c`, `mm/page_alloc.c` of Linux 3.10 to 7.x. Vendor kernels mix versions, so no
-line is tied to one. A process name is 15 bytes that its owner chose: it may hold commas, brackets, newlines.
+From `mm/oom_kill.c`, `mm/memcontrol.c`, `mm/page_alloc.c` of Linux 3.10 to 7.x. Vendor kernels mix
+versions, so no line is tied to one. A process name is 15 bytes that its owner chose: it may hold commas,
+brackets, newlines.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ _CPU = regex.compile(r"CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d+) Comm: ")
 _USAGE = regex.compile(r"memory: usage (?P<usage>\d+)kB, limit (?P<limit>\d+)kB, failcnt (?P<failcnt>\d+)")
 _LEGACY = regex.compile(r"Task in (?P<task>\S+) killed as a result of limit of (?P<limit>\S+)\s*")
 _STATS = regex.compile(r"Memory cgroup stats for (?P<path>/.*?): ?(?P<values>\w+:\d+KB .*)?\s*", regex.DOTALL)
-_STAT = regex.compile(r"(?<![\w])(?P<key>anon|file|shmem|kernel|rss|cache)(?: (?P<bytes>\d+)|:(?P<kib>\d+)KB)\b")
+_STAT = regex.compile(
+    r"(?<![\w])(?P<key>anon|file|shmem|kernel|rss|cache)(?: (?P<bytes>\d+)|:(?P<kib>\d+)KB)\b"
+)
 _STAT_KEYS = {"rss": "anon", "cache": "file"}  # up to 5.2
 _RAM = regex.compile(r"(?P<pages>\d+) pages RAM\s*")
 _SWAP = regex.compile(r"(?P<which>Free|Total) swap += (?P<kib>\d+)kB\s*")
-_BUDDY = regex.compile(r"Node \d+ \w+: \d+\*(?P<kib>\d+)kB")
 _HEADER = regex.compile(r"\[ *pid *\] +(?P<columns>uid .*?) +name\s*")
 _ROW = regex.compile(r"\[ *(?P<pid>\d+)\] +(?P<rest>\d+ +\d+ .*)", regex.DOTALL)
 _SUMMARY = regex.compile(
@@ -42,25 +44,28 @@ _SUMMARY = regex.compile(
 _PREFIX = r"(?P<prefix>(?:Memory cgroup o|O)ut of memory(?: \([^)]*\))?): "
 _CHOSEN = regex.compile(rf"{_PREFIX}Kill process (?P<pid>\d+) \((?P<comm>.*)\) score \d+ or .*", regex.DOTALL)
 _KILLED = regex.compile(
-    rf"(?:{_PREFIX})?Killed process (?P<pid>\d+)(?:, UID (?P<uid>\d+),)? \((?P<comm>.*)\),? (?P<sizes>total-vm:.*)",
+    rf"(?:{_PREFIX})?Killed process (?P<pid>\d+)(?:, UID (?P<uid>\d+),)? "
+    r"\((?P<comm>.*)\),? (?P<sizes>total-vm:.*)",
     regex.DOTALL,
 )
-_KILLED_TORN = regex.compile(rf"(?:{_PREFIX})?Killed process (?P<pid>\d+) \((?P<comm>[^\n]{{0,16}})", regex.DOTALL)
+_KILLED_TORN = regex.compile(
+    rf"(?:{_PREFIX})?Killed process (?P<pid>\d+) \((?P<comm>[^\n]{{0,16}})", regex.DOTALL
+)
 _SIZE = regex.compile(r"(total-vm|anon-rss|file-rss|shmem-rss):(\d+)kB")
 _UID = regex.compile(r"UID:(\d+) ")
 _ADJ = regex.compile(r"oom_score_adj:(-?\d+)\s*$")
 _GROUP = regex.compile(r"Tasks in (?P<path>/.*?) are going to be killed due to memory\.oom\.group set")
 _BODY = regex.compile(
-    r"""\s*(?:
-      (?:Hardware\ name|Workqueue|Call\ [Tt]race|Mem-Info|R[A-Z0-9]{2}|Code|FS|CS|CR2|EFLAGS|Stack|Tasks\ state.*):.*
-    | </?(?:TASK|IRQ|NMI|EOI|SOFTIRQ)> | (?:\?\ )?[\w.]+\+0x[0-9a-f]+/0x.* | \[<[0-9a-f]+>\].*
-    | (?:active_|inactive_|isolated_|unevictable|slab_|mapped|sec_pagetables|kernel_misc|free)\w*:\d.*
-    | Node\ \d+\ .* | lowmem_reserve\[\].* | \d+\ total\ pagecache\ pages | \d+\ pages\ .* | Swap\ cache\ stats:.*
-    | (?:swap|memory\+swap|kmem):\ usage\ .* | Memory\ cgroup\ min\ protection\ .*
-    | [a-z_0-9]+\ \d+ | COMPACTION\ is\ disabled.* | .{0,16}\ cpuset=\S+\ mems_allowed=\S+
-    )\s*""",
+    r"""\s*(?: (?:Hardware\ name|Workqueue|Call\
+    [Tt]race|Mem-Info|R[A-Z0-9]{2}|Code|FS|CS|CR2|EFLAGS|Stack|Tasks\ state.*):.* |
+    </?(?:TASK|IRQ|NMI|EOI|SOFTIRQ)> | (?:\?\ )?[\w.]+\+0x[0-9a-f]+/0x.* | \[<[0-9a-f]+>\].* |
+    (?:active_|inactive_|isolated_|unevictable|slab_|mapped|sec_pagetables|kernel_misc|free)\w*:\d.* | Node\
+    \d+\ .* | lowmem_reserve\[\].* | \d+\ total\ pagecache\ pages | \d+\ pages\ .* | Swap\ cache\ stats:.* |
+    (?:swap|memory\+swap|kmem):\ usage\ .* | Memory\ cgroup\ min\ protection\ .* | [a-z_0-9]+\ \d+ |
+    COMPACTION\ is\ disabled.* | .{0,16}\ cpuset=\S+\ mems_allowed=\S+ )\s*""",
     regex.DOTALL | regex.VERBOSE,
 )
+_ORPHAN = regex.compile(r"[a-z_0-9]+ \d+\s*|\[ *\d+\] +\d+ +\d+ +\d+ .*", regex.DOTALL)
 _SIZE_FIELDS = {
     "total-vm": "victim_total_vm_kib", "anon-rss": "victim_anon_rss_kib", "file-rss": "victim_file_rss_kib",
     "shmem-rss": "victim_shmem_rss_kib",
@@ -170,13 +175,11 @@ def stats_kib(text: str) -> dict[str, int]:
 
 
 def node(text: str) -> dict[str, int] | None:
-    """Figures of the node: `ram_pages`, `page_kib`, `swap_free_kib`, `swap_total_kib`."""
+    """Figures of the node: `ram_pages`, `swap_free_kib`, `swap_total_kib`."""
     if found := _RAM.fullmatch(text):
         return {"ram_pages": int(found["pages"])}
     if found := _SWAP.fullmatch(text):
         return {f"swap_{found['which'].lower()}_kib": int(found["kib"])}
-    if found := _BUDDY.match(text):
-        return {"page_kib": int(found["kib"])}
     return None
 
 
@@ -198,8 +201,9 @@ def summary(text: str) -> dict[str, Any] | None:
     if not found:
         return None
     fields = {
-        "constraint": found["constraint"], "global_oom": found["global"] is not None, "task_memcg": found["task_memcg"],
-        "victim_pid": int(found["pid"]), "victim_comm": name(found["comm"]), "victim_uid": int(found["uid"]),
+        "constraint": found["constraint"], "global_oom": found["global"] is not None,
+        "task_memcg": found["task_memcg"], "victim_uid": int(found["uid"]),
+        "victim_pid": int(found["pid"]), "victim_comm": name(found["comm"]),
     }  # fmt: skip
     return {**fields, "oom_memcg": found["oom_memcg"]} if found["oom_memcg"] else fields
 
@@ -217,7 +221,11 @@ def killed(text: str) -> Victim | None:
     found = _KILLED.fullmatch(text)
     if not found:
         found = _KILLED_TORN.match(text)
-        return Victim(int(found["pid"]), name(found["comm"]), found["prefix"] or "", {}, False) if found else None
+        return (
+            Victim(int(found["pid"]), name(found["comm"]), found["prefix"] or "", {}, False)
+            if found
+            else None
+        )
     sizes = found["sizes"]
     fields: dict[str, Any] = {_SIZE_FIELDS[key]: int(kib) for key, kib in _SIZE.findall(sizes)}
     uid, adj = _UID.search(sizes), _ADJ.search(sizes)
@@ -237,3 +245,8 @@ def group_path(text: str) -> str:
 def is_body(text: str) -> bool:
     """A line of a report that carries no fact we need: stack, registers, zones, counters."""
     return _BODY.fullmatch(text) is not None
+
+
+def is_orphan(text: str) -> bool:
+    """A row of a table, or a counter, which says nothing without its report."""
+    return _ORPHAN.fullmatch(text) is not None

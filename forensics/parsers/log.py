@@ -89,7 +89,7 @@ def event_of(record: Record, source: str, channel: str = "") -> Event:
         count=record.count,
         last_line=record.last_line or None,
         raw=record.raw[:MAX_RECORD_CHARS],
-        fields={"logger": record.logger} if record.logger else {},
+        fields={name: value for name, value in (("logger", record.logger), ("ident", record.ident)) if value},
     )
 
 

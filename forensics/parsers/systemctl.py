@@ -1,7 +1,8 @@
 """`systemctl status` and `systemctl show`: what a unit is, and how its last run ended.
 
-Shapes from systemd 219–257 (`src/systemctl/systemctl-show.c`). A status carries the last lines of the unit's journal;
-they are read as a log, like every other line that does not belong to a status, so that mixed captures lose nothing.
+Shapes from systemd 219–257 (`src/systemctl/systemctl-show.c`). A status carries the last lines of the
+unit's journal; they are read as a log, like every other line that does not belong to a status, so that
+mixed captures lose nothing.
 """
 
 from __future__ import annotations
@@ -24,13 +25,24 @@ _TITLE = regex.compile(rf"(?:[●○×↻✗x*] )?(?P<unit>\S+\.{_SUFFIX})(?: - 
 _FIELD = regex.compile(r" {1,12}(?P<key>[A-Z][A-Za-z .]{2,12}): ?(?P<value>.*)")
 _ACTIVE = regex.compile(
     r"(?P<active>[a-z-]+)(?: \((?P<sub>[a-z-]+)\))?(?: \(Result: (?P<result>[a-z-]+)\))?"
-    r"(?: since [A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+?);(?: (?P<age>.*?) ago)?)?.*"
+    r"(?: since [A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+?);"
+    r"(?: (?P<age>.*?) ago)?)?.*"
 )
 _PROCESS = regex.compile(
-    r"(?P<pid>\d+).*?\(code=(?P<code>exited|killed|dumped), (?:status=(?P<status>\d+)(?:/(?P<name>[\w-]+))?|signal=(?P<signal>\w+))\)"
+    r"(?P<pid>\d+).*?\(code=(?P<code>exited|killed|dumped), "
+    r"(?:status=(?P<status>\d+)(?:/(?P<name>[\w-]+))?|signal=(?P<signal>\w+))\)"
 )
 _AGE_PART = regex.compile(r"(\d+(?:\.\d+)?) ?(years?|months?|weeks?|days?|h|min|ms|s)\b")
-_AGE_S = {"year": 31557600, "month": 2629800, "week": 604800, "day": 86400, "h": 3600, "min": 60, "s": 1, "ms": 0.001}
+_AGE_S = {
+    "year": 31557600,
+    "month": 2629800,
+    "week": 604800,
+    "day": 86400,
+    "h": 3600,
+    "min": 60,
+    "s": 1,
+    "ms": 0.001,
+}
 _MEMORY = regex.compile(r"(?P<now>[\d.]+[BKMGTP])?\s*(?:\((?P<more>.*)\))?")
 _MEMORY_PART = regex.compile(r"(max|peak|high|limit|available): ([\d.]+[BKMGTP])")
 _SIZE_POWER = {letter: power for power, letter in enumerate("BKMGTP")}
@@ -43,13 +55,13 @@ _CLD = {"1": "exited", "2": "killed", "3": "dumped"}
 _UNSET = frozenset({"", "[not set]", "infinity", "[no data]", "18446744073709551615"})
 _SHOW_NUMBERS = {
     "NRestarts": "n_restarts", "MainPID": "main_pid", "ExecMainPID": "exec_main_pid",
-    "ExecMainStatus": "exec_main_status", "MemoryCurrent": "memory_current_bytes", "MemoryPeak": "memory_peak_bytes",
-    "MemoryMax": "memory_max_bytes", "MemoryHigh": "memory_high_bytes", "MemorySwapPeak": "memory_swap_peak_bytes",
-    "OOMScoreAdjust": "oom_score_adjust", "TasksMax": "tasks_max",
+    "ExecMainStatus": "exec_main_status", "MemoryCurrent": "memory_current_bytes",
+    "MemoryPeak": "memory_peak_bytes", "MemoryMax": "memory_max_bytes", "MemoryHigh": "memory_high_bytes",
+    "MemorySwapPeak": "memory_swap_peak_bytes", "OOMScoreAdjust": "oom_score_adjust", "TasksMax": "tasks_max",
 }  # fmt: skip
 _SHOW_WORDS = {
-    "ActiveState": "active", "SubState": "sub", "Result": "result", "Restart": "restart", "OOMPolicy": "oom_policy",
-    "TimeoutStartUSec": "timeout_start", "TimeoutStopUSec": "timeout_stop", "WatchdogUSec": "watchdog",
+    "ActiveState": "active", "SubState": "sub", "Result": "result", "Restart": "restart",
+    "OOMPolicy": "oom_policy", "TimeoutStartUSec": "timeout_start", "TimeoutStopUSec": "timeout_stop", "WatchdogUSec": "watchdog",
     "StatusText": "status_text",
 }  # fmt: skip
 _SHOW_TIMES = {
@@ -100,7 +112,11 @@ def _status(rows: Sequence[str], start: int, end: int, source: str) -> list[Even
             active, place = value, index
             fields |= {name: found[name] for name in ("active", "sub", "result") if found[name]}
             stamp = full_stamp(found["stamp"], found["zone"], LAYER) if found["stamp"] else None
-            if stamp and found["age"] and (capture := _capture(stamp, found["age"], source, index + 1, rows[index])):
+            if (
+                stamp
+                and found["age"]
+                and (capture := _capture(stamp, found["age"], source, index + 1, rows[index]))
+            ):
                 events.append(capture)
         elif key == "Main PID":
             fields |= _main_process(value)
@@ -116,7 +132,13 @@ def _status(rows: Sequence[str], start: int, end: int, source: str) -> list[Even
 
 
 def _state(
-    source: str, line: int, unit: str, text: str, fields: dict[str, Any], stamps: tuple[RawStamp, ...], raw: str
+    source: str,
+    line: int,
+    unit: str,
+    text: str,
+    fields: dict[str, Any],
+    stamps: tuple[RawStamp, ...],
+    raw: str,
 ) -> Event:
     owner = path_scope(unit)
     scope = Scope(unit=unit, container_id=owner.container_id, pod_uid=owner.pod_uid)
@@ -203,7 +225,10 @@ def _shown(block: dict[str, tuple[int, str]], source: str) -> Event:
             stamps[name] = stamp
             fields[f"{name}_s"] = stamp.seconds
     unit = values.get("Id") or values.get("Names", "").split(" ")[0]
-    line = next((block[key][0] for key in ("Result", "ActiveState", "Id") if key in block), min(n for n, _ in block.values()))
+    line = next(
+        (block[key][0] for key in ("Result", "ActiveState", "Id") if key in block),
+        min(n for n, _ in block.values()),
+    )
     when = stamps.get("exec_main_exit") or stamps.get("state_change") or stamps.get("active_enter")
     text = f"{unit}: {fields.get('active', 'unknown')} (Result: {fields.get('result', 'unknown')})"
     raw = f"Result={values.get('Result', '')}"
@@ -216,8 +241,12 @@ def _sniff_status(head: Head) -> int:
 
 
 def _sniff_show(head: Head) -> int:
-    lines = set(row.partition("=")[0] for row in head.lines if "=" in row)
-    return 80 if len({"Id", "LoadState", "ActiveState", "SubState", "Result", "MainPID", "NRestarts"} & lines) >= 4 else 0
+    lines = {row.partition("=")[0] for row in head.lines if "=" in row}
+    return (
+        80
+        if len({"Id", "LoadState", "ActiveState", "SubState", "Result", "MainPID", "NRestarts"} & lines) >= 4
+        else 0
+    )
 
 
 FORMATS: tuple[Format, ...] = (

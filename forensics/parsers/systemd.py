@@ -1,7 +1,8 @@
 """systemd's lines about units: how a main process ended, and which unit a line is about.
 
-Wordings of `src/core/service.c` and `unit.c`, systemd 219–257. Containers are scopes here (`cri-containerd-<id>.scope`
-with the systemd cgroup driver), so a line may name a container where no kernel log was saved.
+Wordings of `src/core/service.c` and `unit.c`, systemd 219–257. Containers are scopes here
+(`cri-containerd-<id>.scope` with the systemd cgroup driver), so a line may name a container where no kernel
+log was saved.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from .log import Dialect
 _SUFFIX = r"(?:service|scope|slice|socket|mount|timer|target|swap)"
 _ABOUT = regex.compile(rf"(?P<unit>[^\s:]+\.{_SUFFIX}): ")
 _JOB = regex.compile(
-    r"(?:Started|Starting|Stopped|Stopping|Finished|Reloading|Reloaded|Failed to start|Created slice|Removed slice|"
-    rf"Unit|Closed|Listening on|Dependency failed for) (?P<unit>[^\s:]+\.{_SUFFIX})\b"
+    r"(?:Started|Starting|Stopped|Stopping|Finished|Reloading|Reloaded|Failed to start|"
+    rf"Created slice|Removed slice|Unit|Closed|Listening on|Dependency failed for) (?P<unit>[^\s:]+\.{_SUFFIX})\b"
 )
 _EXIT = regex.compile(
     rf"(?P<unit>[^\s:]+\.{_SUFFIX}): (?P<process>[Mm]ain|[Cc]ontrol) process exited, "
@@ -27,7 +28,7 @@ _EXIT = regex.compile(
 
 
 def refine(event: Event) -> Event:
-    """Ends of processes become `unit_exit`; every line learns its unit, and its container if that is a scope."""
+    """Ends of processes become `unit_exit`; every line learns its unit, and its container if it is one."""
     found = _ABOUT.match(event.text) or _JOB.match(event.text)
     if not found:
         return event
@@ -43,16 +44,18 @@ def refine(event: Event) -> Event:
     fields: dict[str, str | int] = {"code": exited["code"], "status": int(exited["status"])}
     if exited["name"]:
         fields["status_name"] = exited["name"]
-    return replace(event, kind="unit_exit", fields={**fields, "process": exited["process"].lower()}, scope=scope)
+    return replace(
+        event, kind="unit_exit", fields={**fields, "process": exited["process"].lower()}, scope=scope
+    )
 
 
 PLAIN = Dialect(channel="plain", refine=refine)
 DIALECT = Dialect(
     channel="systemd",
     anchors=(
-        "ain process exited, code=", "ontrol process exited, code=", "killed by the OOM killer", "systemd-oomd killed",
-        "Failed with result", "entered failed state", "Scheduled restart job", "Start request repeated too quickly",
-        "timed out. ", "Watchdog timeout (", "with signal SIG",
+        "ain process exited, code=", "ontrol process exited, code=", "killed by the OOM killer",
+        "systemd-oomd killed", "Failed with result", "entered failed state", "Scheduled restart job",
+        "Start request repeated too quickly", "timed out. ", "Watchdog timeout (", "with signal SIG",
     ),
     refine=refine,
 )  # fmt: skip

@@ -36,6 +36,27 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     if not killed:
         yield from _status(death)
         yield from _nearby(case, death)
+    yield from _shared_memory(case, death)
+
+
+SHM_DEFAULT_BYTES = 64 * 1024**2
+"""What docker and Kubernetes give a container that asks for nothing."""
+
+
+def _shared_memory(case: Case, death: Death) -> Iterator[Finding]:
+    """/dev/shm of the default size, or full, in a container that runs several ranks or says that it is too small."""
+    for event in case.of_kind("df"):
+        if event.fields.get("mount") == "/dev/shm":
+            size, free = event.fields.get("size_bytes"), event.fields.get("available_bytes")
+            small = isinstance(size, int) and size <= 2 * SHM_DEFAULT_BYTES
+            full = isinstance(size, int) and isinstance(free, int) and free < 0.05 * size
+            if small or full:
+                yield conclude("shm_small", event, {**event.fields, "shm_size_mib": (size or 0) // 1024**2})
+                return
+    spec = case.spec(death.entity)
+    stated = spec.fields.get("shm_size_bytes") if spec is not None else None
+    if spec is not None and isinstance(stated, int) and stated <= 2 * SHM_DEFAULT_BYTES:
+        yield conclude("shm_small", spec, {"shm_size_mib": stated // 1024**2})
 
 
 def _kill(case: Case, event: Event) -> Finding:

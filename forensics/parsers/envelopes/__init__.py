@@ -38,7 +38,7 @@ from .kernel import (
 __all__ = ["ENVELOPES", "channel_of"]
 
 ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
-    # what collectors put around a line comes before what programs print: vLLM's header is found anywhere in a line
+    # what collectors put around a line comes first: vLLM's header is found anywhere in a line
     ("json", json_line),
     ("kubectl-prefix", kubectl_prefix),
     ("cri", cri),

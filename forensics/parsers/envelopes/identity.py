@@ -74,4 +74,6 @@ def _layer(found: regex.Match[str], host: str, strict: bool) -> Layer | None:
 
 
 def _forked(found: regex.Match[str], host: str) -> Layer:
-    return Layer(found["rest"], channel="systemd", ident=found["ident"], scope=Scope(host=host, pid=int(found["pid"])))
+    return Layer(
+        found["rest"], channel="systemd", ident=found["ident"], scope=Scope(host=host, pid=int(found["pid"]))
+    )

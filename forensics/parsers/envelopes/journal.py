@@ -121,7 +121,7 @@ def rfc5424(text: str) -> Layer | None:
 
 
 def journal_note(text: str) -> Layer | None:
-    """journalctl's own lines: boot separators and reach speak on `host`; cursors and `-x` texts say nothing."""
+    """journalctl's own lines: boot separators and reach, on `host`; cursors and `-x` texts say nothing."""
     if text.startswith(_NOTES):
         return Layer("", channel="host", ident="journalctl")
     if text.startswith("-- ") and _TELLS.fullmatch(text):

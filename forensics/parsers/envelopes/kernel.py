@@ -52,22 +52,27 @@ _ESCAPED = regex.compile(r"(?:\\x[0-9a-f]{2})+")
 _PROGRAM = regex.compile(r"(?P<ident>[A-Za-z][\w.@/-]{0,60})\[(?P<pid>\d+)\]: (?P<rest>.*)", regex.DOTALL)
 
 _BARE = regex.compile(
-    r"(?:Linux version \d|(?:Kernel c|C)ommand line: |BIOS-(?:provided|e820)|NVRM: |nvidia[\w-]*: |audit: type=\d|"
+    r"(?:Linux version \d|(?:Kernel c|C)ommand line: |BIOS-(?:provided|e820)|NVRM: |nvidia[\w-]*: |"
+    r"audit: type=\d|"
     r"(?:tsc|clocksource|ACPI|IPv6|cgroup|mce|EDAC|perf|systemd\[1\]|smpboot|TCP|EXT4-fs|XFS|md/raid\S*): |"
     r"(?:pci|pcieport|nvme|usb|ata\d|scsi|mlx5_core) [\d:.-]+: |.{0,40}: link (?:becomes ready|is not ready)|"
-    r".{0,16} invoked oom-killer: |(?:Memory cgroup o|O)ut of memory: Kill|oom-kill:constraint=|Killed process \d+ \(|"
+    r".{0,16} invoked oom-killer: |(?:Memory cgroup o|O)ut of memory: Kill|oom-kill:constraint=|"
+    r"Killed process \d+ \(|"
     r"(?:memory|swap|memory\+swap|kmem): usage \d+kB|Memory cgroup stats for /|Memory: \d+K/\d+K available|"
-    r"Tasks? in /.* (?:killed as a result|are going to be killed)|CPU: \d+ (?:UID: \d+ )?PID: |Code: [0-9a-f]{2} |"
-    r"Hardware name: |Call Trace:$| </?TASK>$| (?:\? )?[\w.]+\+0x[0-9a-f]+/0x|R[A-Z0-9]{2}: [0-9a-f]{4}|Mem-Info:$|"
+    r"Tasks? in /.* (?:killed as a result|are going to be killed)|CPU: \d+ (?:UID: \d+ )?PID: |"
+    r"Code: [0-9a-f]{2} |"
+    r"Hardware name: |Call Trace:$| </?TASK>$| (?:\? )?[\w.]+\+0x[0-9a-f]+/0x|Mem-Info:$|"
+    r"R[A-Z0-9]{2}: [0-9a-f]{4}|"
     r"Node \d+ |lowmem_reserve\[\]: |\d+ pages |Tasks state \(memory|\[ *(?:pid|\d+) *\] +(?:uid|\d+) +|"
     r"traps: |\S.{0,15}\[\d+\]: segfault at |"
     # so does the service manager
-    r"\S+\.(?:service|scope): |(?:Started|Starting|Stopped|Stopping|Failed to start) \S+\.(?:service|scope)\b)"
+    r"\S+\.(?:service|scope): |"
+    r"(?:Started|Starting|Stopped|Stopping|Failed to start) \S+\.(?:service|scope)\b)"
 )
 
 
 def is_bare(text: str) -> bool:
-    """A message of the kernel or of systemd without any prefix: `dmesg -t`, printk.time=0, `journalctl -o cat`."""
+    """A message of kernel or systemd without any prefix: `dmesg -t`, printk.time=0, `journalctl -o cat`."""
     return _BARE.match(text) is not None
 
 

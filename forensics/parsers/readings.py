@@ -1,0 +1,55 @@
+"""Memory readings of hand-made watchers: `… top1=VLLM::APIServer pid=2211 rss=64.9GiB …`, `mem_avail=53.6GiB`.
+
+People leave loops running that log a process's resident size or the node's free memory; there is no standard form.
+What is common is a key (`rss`, `VmRSS`, `mem_avail`, `MemAvailable`), `=` or `:`, a number and a binary unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..model import Samples, Scope
+from ..scan import Scanned, SeriesSpec
+from .log import Dialect
+from .points import Points
+from .records import unwrap
+
+_UNIT = r" ?([KMGT]i?B|kB)\b"
+_RSS = r"^(.*?)(?:\b(?:\w+[=:])?([A-Za-z][\w:.@-]*)[ ,]+)?(?:\(?pid[=: ]*(\d+)\)?[ ,:]+)?\b(?:{key})[=: ]+([\d.]+)" + _UNIT
+_AVAILABLE = r"^(.*?)\b(?:{key})[=: ]+([\d.]+)" + _UNIT
+
+RSS = tuple(
+    SeriesSpec(anchor, _RSS.format(key=anchor), ("head", "name", "pid", "value", "unit"), ("name", "pid"), consume=False)
+    for anchor in ("rss", "RSS", "VmRSS")
+)
+AVAILABLE = tuple(
+    SeriesSpec(anchor, _AVAILABLE.format(key=anchor), ("head", "value", "unit"), consume=False)
+    for anchor in ("mem_avail", "mem_available", "MemAvailable", "mem avail")
+)
+_KIB = {"kB": 1, "KB": 1, "KiB": 1, "MB": 1024, "MiB": 1024, "GB": 1024**2, "GiB": 1024**2, "TB": 1024**3, "TiB": 1024**3}
+
+
+def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
+    """`process_rss_mib` by process and pid, `host_memory_available_kib`; times are those of the line's own envelopes."""
+    points = Points(source)
+    for rows in scanned.series:
+        if rows.spec not in (*RSS, *AVAILABLE):
+            continue
+        names = rows.columns.get("name") or [None] * len(rows.lines)
+        pids = rows.columns.get("pid") or [None] * len(rows.lines)
+        for row, line in enumerate(rows.lines):
+            unit, text = rows.columns["unit"][row], rows.columns["value"][row]
+            if unit is None or text is None or text.count(".") > 1 or not text.strip("."):
+                continue
+            kib = float(text) * _KIB[unit]
+            around = unwrap(f"{rows.columns['head'][row] or ''}-")
+            stamp = around.stamps[-1] if around.stamps else None
+            if rows.spec in RSS:
+                scope = Scope(host=around.scope.host, process=names[row] or "", pid=int(pids[row]) if pids[row] else None)
+                points.add("process_rss_mib", scope, stamp, line, kib / 1024)
+            else:
+                points.add("host_memory_available_kib", Scope(host=around.scope.host), stamp, line, kib)
+    return points.samples()
+
+
+DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE), samples=samples)

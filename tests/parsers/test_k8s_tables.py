@@ -1,0 +1,174 @@
+"""Tables of kubectl: pods, nodes, events, workloads, top, revisions."""
+
+from __future__ import annotations
+
+import pytest
+
+from forensics.model import Event, StampForm
+from forensics.parsers import k8s_text
+from forensics.parsers.tables import header_of
+from forensics.sources import make_head
+from forensics.stamps import iso_utc
+
+
+def read(text: str) -> tuple[Event, ...]:
+    return k8s_text.read(text, "table.txt").events
+
+
+PODS = """\
+NAMESPACE   NAME           READY   STATUS             RESTARTS        AGE    IP            NODE         NOMINATED NODE   READINESS GATES
+inference   vllm-llama-0   0/1     CrashLoopBackOff   5 (9m48s ago)   71m    10.244.3.41   gpu-node-7   <none>           <none>
+inference   vllm-proxy-0   1/1     Running            0               5d3h   <none>        <none>       <none>           <none>
+"""
+
+
+def test_pods_wide() -> None:
+    """RESTARTS holds a blank; `<none>` is nothing; STATUS is a phase only when it is one."""
+    first, second = read(PODS)
+    assert first.text == "pod vllm-llama-0 CrashLoopBackOff"
+    assert first.fields == {
+        "reason": "CrashLoopBackOff", "node": "gpu-node-7", "pod_ip": "10.244.3.41", "restart_count": 5,
+        "last_restart_age_s": 588.5, "created_age_s": 4290.0, "containers_ready": 0, "containers": 1,
+    }  # fmt: skip
+    assert first.scope.to_dict() == {"host": "gpu-node-7", "namespace": "inference", "pod": "vllm-llama-0"}
+    assert second.fields["phase"] == "Running"
+    assert "node" not in second.fields
+
+
+def test_rows_that_do_not_line_up() -> None:
+    """Later rows of `--watch` and pasted tables are cut at runs of blanks."""
+    text = PODS + "inference   vllm-a-much-longer-name-0   0/1   OOMKilled   6 (2s ago)   72m   10.0.0.1   gpu-node-7   <none>   <none>\n"
+    assert read(text)[-1].text == "pod vllm-a-much-longer-name-0 OOMKilled"
+
+
+def test_table_cut_by_a_pager() -> None:
+    """`less -S` cuts at the screen's edge and marks it with `>`."""
+    text = "\n".join(f"{line[:79]}>" for line in PODS.split("\n") if line)
+    assert [e.fields["restart_count"] for e in read(text)] == [5, 0]
+
+
+def test_pods_without_header() -> None:
+    text = "vllm-llama-0   0/1   Error   5 (9m48s ago)   71m\nvllm-proxy-0   1/1   Running   0   5d3h\n"
+    assert k8s_text.TABLE.sniff(make_head("x", text.encode(), True)) >= 80
+    assert [e.fields["restart_count"] for e in read(text)] == [5, 0]
+
+
+def test_get_all_prefixes() -> None:
+    """`kubectl get all` prints several tables and puts the kind before the name."""
+    text = (
+        "NAME               READY   STATUS    RESTARTS   AGE\npod/vllm-llama-0   1/1     Running   0          5d\n\n"
+        "NAME                   READY   UP-TO-DATE   AVAILABLE   AGE\ndeployment.apps/vllm   1/2     2            1           5d\n"
+    )
+    pod, workload = read(text)
+    assert pod.scope.pod == "vllm-llama-0"
+    assert workload.text == "deployment vllm 1/2 available"
+
+
+@pytest.mark.parametrize(("table", "text"), [
+    ("NAME   READY   UP-TO-DATE   AVAILABLE   AGE\nvllm   0/2     2            0           5d\n",
+     "deployment vllm 0/2 available"),
+    ("NAME       DESIRED   CURRENT   READY   AGE\nvllm-6d5   2         2         1       5d\n",
+     "replicaset vllm-6d5 1/2 available"),
+    ("NAME   READY   AGE\nvllm   1/1     5d\n", "statefulset vllm 1/1 available"),
+    ("NAME   DESIRED   CURRENT   READY   UP-TO-DATE   AVAILABLE   NODE SELECTOR   AGE\n"
+     "dcgm   3         3         3       3            2           <none>          5d\n",
+     "daemonset dcgm 2/3 available"),
+])  # fmt: skip
+def test_workloads(table: str, text: str) -> None:
+    """The columns tell the kind."""
+    assert [e.text for e in read(table)] == [text]
+
+
+EVENTS = """\
+LAST SEEN              TYPE      REASON      OBJECT             MESSAGE
+5m33s (x12 over 47m)   Warning   Unhealthy   Pod/vllm-llama-0   Liveness probe failed: first
+second line of it
+<unknown>              Normal    Scheduled   pod/vllm-llama-0   Successfully assigned inference/vllm-llama-0 to gpu-node-7
+3s                     Warning   SystemOOM   node/gpu-node-7    System OOM encountered, victim process: python3, pid: 51822
+"""
+
+
+def test_events() -> None:
+    """Ages, counts, messages of several lines; nodes are hosts."""
+    unhealthy, scheduled, oom = read(EVENTS)
+    assert unhealthy.text == "Unhealthy: Liveness probe failed: first\nsecond line of it"
+    assert (unhealthy.locator.line, unhealthy.locator.line_end) == (2, 3)
+    assert (unhealthy.fields["count"], unhealthy.fields["first_age_s"]) == (12, 2850.0)
+    assert [(s.form, s.seconds) for s in unhealthy.stamps] == [(StampForm.AGE, 333.5)]
+    assert scheduled.stamps == ()
+    assert oom.scope.to_dict() == {"host": "gpu-node-7"}
+
+
+def test_events_wide() -> None:
+    """The wide form adds the container, the source with its node, the first time and the count."""
+    text = (
+        "LAST SEEN   TYPE     REASON    OBJECT             SUBOBJECT               SOURCE                MESSAGE   "
+        "FIRST SEEN   COUNT   NAME\n"
+        "6m19s       Normal   Created   pod/vllm-llama-0   spec.containers{vllm}   kubelet, gpu-node-7   Created   "
+        "80m          7       vllm-llama-0.187bf3\n"
+    )
+    (event,) = read(text)
+    assert event.scope.to_dict() == {"host": "gpu-node-7", "pod": "vllm-llama-0", "container": "vllm"}
+    assert (event.fields["count"], event.fields["first_age_s"]) == (7, 4830.0)
+
+
+def test_custom_columns_with_instants() -> None:
+    """People print events with absolute times: columns of any usual name are understood."""
+    text = (
+        "LASTSEEN               REASON    OBJECT             MESSAGE\n"
+        "2026-11-29T21:25:17Z   Killing   pod/vllm-llama-0   Stopping container vllm\n"
+    )
+    (event,) = read(text)
+    assert [iso_utc(s.seconds, 0) for s in event.stamps] == ["2026-11-29T21:25:17Z"]
+
+
+def test_nodes() -> None:
+    text = (
+        "NAME         STATUS                        ROLES    AGE    VERSION   INTERNAL-IP   KERNEL-VERSION   CONTAINER-RUNTIME\n"
+        "gpu-node-7   NotReady,SchedulingDisabled   <none>   104d   v1.31.6   10.20.0.17    6.1.0-57-amd64   containerd://1.7.27\n"
+    )
+    (event,) = read(text)
+    assert event.fields["conditions"] == {"Ready": "False"}
+    assert event.fields["unschedulable"] is True
+    assert event.fields["kernel_version"] == "6.1.0-57-amd64"
+
+
+@pytest.mark.parametrize("percent", ["CPU%   MEMORY(bytes)   MEMORY%", "CPU(%)   MEMORY(bytes)   MEMORY(%)"])
+def test_top_node(percent: str) -> None:
+    """Both headers (before and since 1.32)."""
+    text = f"NAME         CPU(cores)   {percent}\ngpu-node-7   9583m        15%    357314Mi        70%\n"
+    (event,) = read(text)
+    assert event.text == "node gpu-node-7 uses 357314 MiB of memory"
+
+
+def test_top_pod() -> None:
+    text = "POD            NAME   CPU(cores)   MEMORY(bytes)\nvllm-llama-0   vllm   7583m        64345Mi\n"
+    (event,) = read(text)
+    assert event.fields == {"memory_mib": 64345, "cpu_millicores": 7583}
+    assert (event.scope.pod, event.scope.container) == ("vllm-llama-0", "vllm")
+
+
+def test_rollout_history() -> None:
+    text = "deployment.apps/vllm\nREVISION  CHANGE-CAUSE\n6         <none>\n7         max-num-seqs 256 -> 1024\n"
+    assert [e.text for e in read(text)] == [
+        "revision 6: no change cause recorded", "revision 7: max-num-seqs 256 -> 1024"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", [
+    "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND",
+    "Filesystem     1K-blocks      Used Available Use% Mounted on",
+    "UNIT LOAD ACTIVE SUB DESCRIPTION",
+    "               total        used        free      shared  buff/cache   available",
+    "INFO 11-29 21:21:29 [api_server.py:1] NAME READY STATUS RESTARTS",
+    "NAME   MAJ:MIN RM   SIZE RO TYPE MOUNTPOINTS",
+])  # fmt: skip
+def test_foreign_tables_are_left_alone(line: str) -> None:
+    """Tables of other tools are not claimed."""
+    assert k8s_text.TABLE.sniff(make_head("x", f"{line}\nroot         1\n".encode(), True)) == 0
+
+
+def test_header_needs_upper_case() -> None:
+    assert header_of("NAME  READY") is not None
+    assert header_of("Name  Ready") is None
+    assert header_of("NAME") is None
