@@ -69,7 +69,7 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     assume.take_given(network, declared)
     newest_s = newest.seconds if newest is not None else None
     recorded = assume.recorded(network, options.captured_at_s)
-    hints = Hints(network, sorted(set(recorded.values())), newest_s, series_by_lane(parsed))
+    hints = Hints(network, sorted(set(recorded.values())), series_by_lane(parsed))
     network.spread({index: said.rule for index, said in declared.items()})
     assume.boots(network, found.events, recorded)
     assume.settle(network, hints, declared)
@@ -77,7 +77,7 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     assume.boots(network, found.events, recorded)
     captures = ages.captures(found, sources, sorted(set(recorded.values())), newest_s, options.captured_at_s)
     skews = skew.of_hosts(found.events, found.stampers, dict(options.skew), {})
-    solved = apply.Clocks(found, network.solutions, captures, skews)
+    solved = apply.Clocks(found, network.solutions, captures, skews, hints.ends, hints.captured)
     in_order = frozenset(
         lane.key.source for lane in found.lanes if lane.ordered and lane.key.form is not StampForm.AGE
     ) - frozenset(event.locator.source for event in found.events if event.channel == "k8s")

@@ -29,6 +29,19 @@ class Clocks:
     solutions: Mapping[int, Solution]
     captures: Mapping[str, Capture]
     skews: Mapping[str, Skew]
+    ends: Mapping[str, Sequence[float]]
+    """Ends of containers by pod."""
+    captured: Sequence[float]
+    """Instants of captures."""
+
+    def latest_s(self, event: Event, before: Timestamp | None) -> float | None:
+        """Until when a container can have gone on writing: its end, else the capture."""
+        if before is None or before.utc_s is None:
+            return None
+        written_s = before.utc_s - before.uncertainty_s - BUFFERED_S
+        ends = self.ends.get(event.scope.pod, ()) if event.scope.pod else ()
+        later = [end for end in (*ends, *self.captured) if end >= written_s]
+        return min(later, default=None)
 
     def skew(self, frame: str) -> tuple[float, float]:
         skew = self.skews.get(frame) if frame else None
@@ -78,59 +91,75 @@ class Clocks:
 
 def events(clocks: Clocks, ordered_sources: frozenset[str]) -> tuple[Event, ...]:
     """All events with their times; lines without a stamp get the interval of their neighbours."""
-    times = [clocks.time(number) for number in range(len(clocks.lanes.events))]
-    by_source: dict[str, list[int]] = {}
-    for number, event in enumerate(clocks.lanes.events):
-        by_source.setdefault(event.locator.source, []).append(number)
-    for source, numbers in by_source.items():
-        if source in ordered_sources:
-            _fill(
-                clocks.lanes.events, times, sorted(numbers, key=lambda n: clocks.lanes.events[n].locator.line)
-            )
+    everything = clocks.lanes.events
+    times = [clocks.time(number) for number in range(len(everything))]
+    stamped = _rows(clocks, ordered_sources)
+    for event, time in zip(everything, times, strict=True):
+        if time is not None and event.locator.source in stamped:
+            stamped[event.locator.source][event.locator.line] = time
+    lines = {source: sorted(rows) for source, rows in stamped.items() if rows}
+    for number, event in enumerate(everything):
+        known = lines.get(event.locator.source)
+        if times[number] is None and known:
+            rows = stamped[event.locator.source]
+            right = bisect_right(known, event.locator.line)
+            before = rows[known[right - 1]] if right else None
+            after = rows[known[right]] if right < len(known) else None
+            if (
+                event.channel == "kernel" and before is not None
+            ):  # a continuation line has its predecessor's stamp
+                times[number] = replace(before, basis=Basis.FILE_ORDER)
+            elif after is None:
+                times[number] = after_all(before, clocks.latest_s(event, before))
+            else:
+                share = (
+                    (event.locator.line - known[right - 1]) / (known[right] - known[right - 1])
+                    if right
+                    else 1.0
+                )
+                times[number] = between(before, after, share)
     return tuple(
-        replace(event, time=time) if time is not None else replace(event, time=UNKNOWN_TIME)
-        for event, time in zip(clocks.lanes.events, times, strict=True)
+        replace(event, time=time or UNKNOWN_TIME) for event, time in zip(everything, times, strict=True)
     )
 
 
-def _fill(all_events: Sequence[Event], times: list[Timestamp | None], numbers: Sequence[int]) -> None:
-    """Times for the events of one file that have none, from those before and after them."""
-    known = [
-        (position, times[number]) for position, number in enumerate(numbers) if times[number] is not None
-    ]
-    if not known:
-        return
-    positions = [position for position, _ in known]
-    for position, number in enumerate(numbers):
-        if times[number] is not None:
+def _rows(clocks: Clocks, sources: frozenset[str]) -> dict[str, dict[int, Timestamp]]:
+    """For each source whose lines are in order, the instants of its rows of numbers."""
+    rows: dict[str, dict[int, Timestamp]] = {source: {} for source in sources}
+    for lane in clocks.lanes.lanes:
+        found = rows.get(lane.key.source)
+        if found is None or not lane.series or not lane.ordered:
             continue
-        right = bisect_right(positions, position)
-        before = known[right - 1][1] if right else None
-        after = known[right][1] if right < len(known) else None
-        times[number] = between(before, after, continuation=all_events[number].channel == "kernel")
+        for line, wall in zip(lane.lines, lane.walls, strict=True):
+            instant = clocks.instant(lane.index, line, wall, lane.resolution_s)
+            if instant is not None:
+                found[line] = instant
+    return rows
 
 
-def between(
-    before: Timestamp | None, after: Timestamp | None, continuation: bool = False
-) -> Timestamp | None:
-    """The interval of the neighbours.
+def between(before: Timestamp | None, after: Timestamp, share: float = 0.5) -> Timestamp | None:
+    """The interval of the neighbours; `share` of the lines between them stand before this one.
 
-    A line follows its predecessor closely more often than it precedes its successor, so that in a long gap the start is
-    named, and the gap is its uncertainty. Continuation lines of the kernel have their predecessor's stamp.
+    A line follows its predecessor closely more often than it precedes its successor, so that in a long gap the start
+    is named, and the gap is its uncertainty.
     """
-    if before is not None and before.utc_s is not None:
-        if continuation:
-            return Timestamp(before.utc_s, before.uncertainty_s, Basis.FILE_ORDER)
-        if after is None or after.utc_s is None:
-            return Timestamp(before.utc_s, before.uncertainty_s + _OPEN_S, Basis.FILE_ORDER)
-        gap_s = max(after.utc_s - before.utc_s, 0.0)
-        doubt_s = max(before.uncertainty_s, after.uncertainty_s)
-        if gap_s <= _SHORT_GAP_S:
-            return Timestamp(before.utc_s + gap_s / 2, gap_s / 2 + doubt_s, Basis.FILE_ORDER)
-        return Timestamp(before.utc_s, gap_s + doubt_s, Basis.FILE_ORDER)
-    if after is not None and after.utc_s is not None:
+    if after.utc_s is None:
+        return None
+    if before is None or before.utc_s is None:
         return Timestamp(after.utc_s, after.uncertainty_s + _OPEN_S, Basis.FILE_ORDER)
-    return None
+    gap_s = max(after.utc_s - before.utc_s, 0.0)
+    doubt_s = max(before.uncertainty_s, after.uncertainty_s)
+    if gap_s > _SHORT_GAP_S:
+        return Timestamp(before.utc_s, gap_s + doubt_s, Basis.FILE_ORDER)
+    return Timestamp(before.utc_s + share * gap_s, max(share, 1 - share) * gap_s + doubt_s, Basis.FILE_ORDER)
+
+
+def after_all(before: Timestamp | None, latest_s: float | None) -> Timestamp | None:
+    """A line behind the last stamp: not before it, and not after `latest_s`, if that is known."""
+    if before is None or before.utc_s is None:
+        return None
+    open_s = _OPEN_S if latest_s is None else max(latest_s - before.utc_s, 0.0)
+    return Timestamp(before.utc_s, before.uncertainty_s + open_s, Basis.FILE_ORDER)
 
 
 def samples(clocks: Clocks, series: Sequence[Samples]) -> tuple[Samples, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -24,6 +25,8 @@ _UTC_PRIOR = 0.5
 _NEIGHBOUR_PRIOR = 0.6
 _HOST_PRIOR = 1.5
 _DEFAULT_PRIOR = 1.0
+_SHARED_PRIOR = 0.8
+_MAJORITY = 0.6
 _CAPTURE_SLACK_S = 600.0
 _UPTIME_S = 60.0
 _CLEAR_S = 60.0
@@ -108,11 +111,13 @@ def settle(network: Network, hints: Hints, declared: Mapping[int, Declared]) -> 
     for _ in range(_ROUNDS):
         network.spread(named)
         hints.refresh()
-        found = [
-            (lane, _assume(network, hints, lane, declared))
+        open_lanes = [
+            lane
             for lane in network.lanes.lanes
             if lane.index not in network.solutions and lane.key.form not in (StampForm.AGE, StampForm.BOOT)
         ]
+        shared = _shared_offsets(network, hints, open_lanes)
+        found = [(lane, _assume(network, hints, lane, declared, shared)) for lane in open_lanes]
         ranked = sorted(found, key=lambda item: (_rank(item[1]), item[0].index))
         clear = [item for item in ranked if _rank(item[1])[1] < _CLEAR_S]
         for lane, solution in clear or ranked:
@@ -128,24 +133,52 @@ def _rank(solution: Solution) -> tuple[bool, float]:
     return solution.verdict != "solved", max(piece.doubt_s for piece in solution.pieces)
 
 
-def _assume(network: Network, hints: Hints, lane: Lane, declared: Mapping[int, Declared]) -> Solution:
+def _shared_offsets(network: Network, hints: Hints, open_lanes: Sequence[Lane]) -> dict[bool, float]:
+    """The one offset that all lanes of unknown owners fit, of nodes (true) and of containers."""
+    found = {}
+    for node in (True, False):
+        lanes = [lane for lane in open_lanes if lane.node == node and not lane.key.pod and not lane.key.host]
+        if len(lanes) > 1:
+            pooled = [
+                replace(hint, group=f"{lane.index} {hint.group}") for lane in lanes for hint in hints.of(lane)
+            ]
+            priors, _ = _priors(network, lanes[0])
+            choice = weak.choose(pooled, priors)
+            if choice.clear:
+                found[node] = choice.offset_s
+    return found
+
+
+def _assume(
+    network: Network,
+    hints: Hints,
+    lane: Lane,
+    declared: Mapping[int, Declared],
+    shared: Mapping[bool, float],
+) -> Solution:
     said = declared.get(lane.index)
     if said is not None:
         segments = civil_time.place(lane, said.rule)
         if segments is not None:
-            return _solution(lane, Civil(segments, said.rule.names[0]), "solved", said.by)
+            refused = network.refused.get(lane.index, "")
+            note = "; ".join(filter(None, (said.by, refused)))
+            return _solution(
+                lane, Civil(segments, said.rule.names[0]), "assumed" if refused else "solved", note
+            )
     proven = civil_time.from_fold(lane)
     if proven is None and lane.printed_zones:
         proven = civil_time.choose(lane, civil_time.local_rules(lane))
     if proven is not None and not any(segment.doubt_s for segment in proven.segments):
         return _solution(lane, proven, "solved", proven.note or f"prints {lane.printed_zones[0][1]}")
     priors, note = _priors(network, lane)
+    if lane.node in shared and not lane.key.pod and not lane.key.host:
+        priors[shared[lane.node]] = priors.get(shared[lane.node], 0.0) + _SHARED_PRIOR
     possible = _possible(lane, hints)
     choice = weak.choose(hints.of(lane), priors, possible)
     civil = _civil(lane, choice.offset_s)
     doubt_s = choice.doubt_s
     supported = choice.hints > 0
-    if choice.clear and not supported and lane.key.layer not in _JOURNALS and lane.node:
+    if choice.clear and not supported and lane.node and not _usual(network, lane, choice.offset_s):
         doubt_s = abs(choice.offset_s)  # the node's zone, or a container on it that prints UTC
     reason = f"{choice.hints} hint{'s' if choice.hints > 1 else ''} for it" if supported else note
     refused = network.refused.get(lane.index, "")
@@ -163,6 +196,16 @@ def _civil(lane: Lane, offset_s: float) -> Civil:
     names = frozenset(name for rule in near for name in rule.names)
     civil = civil_time.choose(lane, only(civil_time.local_rules(lane), names))
     return civil or Civil((civil_time.Segment(float("inf"), offset_s),), label(offset_s))
+
+
+def _usual(network: Network, lane: Lane, offset_s: float) -> bool:
+    """Whether a node's tool surely prints the node's zone: journals do, others when one of them was seen to."""
+    return lane.key.layer in _JOURNALS or any(
+        other.key.layer == lane.key.layer and network.solutions[other.index].offset_s == offset_s
+        for other in network.lanes.lanes
+        if other.index in network.solutions
+        and not any(p.doubt_s for p in network.solutions[other.index].pieces)
+    )
 
 
 def _middle(lane: Lane) -> float:
@@ -218,13 +261,14 @@ def _priors(network: Network, lane: Lane) -> tuple[dict[float, float], str]:
     if not lane.node and lane.key.pod in network.lanes.stampers.specified:
         priors[0.0] += _DEFAULT_PRIOR
         return priors, "no TZ in the pod's environment: UTC assumed"
-    offsets = {offset_s for offset_s, _ in others}
-    if len(offsets) == 1 and not (lane.node and lane.key.host and all(o.key.host for _, o in others)):
-        owners = {(other.key.host, other.key.pod) for _, other in others}
-        strength = _NEIGHBOUR_PRIOR + (0.6 if len(owners) > 1 or lane.node else 0.0)
-        offset_s = offsets.pop()
-        priors[offset_s] = priors.get(offset_s, 0.0) + strength
-        return priors, f"zone taken from {others[0][1].key.source}"
+    if others and not (lane.node and lane.key.host and all(o.key.host for _, o in others)):
+        offset_s, votes = Counter(offset_s for offset_s, _ in others).most_common(1)[0]
+        if votes >= _MAJORITY * len(others):
+            alike = [other for offset, other in others if offset == offset_s]
+            owners = {(other.key.host, other.key.pod) for other in alike}
+            strength = _NEIGHBOUR_PRIOR + (_NEIGHBOUR_PRIOR if len(owners) > 1 or lane.node else 0.0)
+            priors[offset_s] = priors.get(offset_s, 0.0) + strength
+            return priors, f"zone taken from {alike[0].key.source}"
     return priors, "nothing ties it to UTC: UTC assumed"
 
 

@@ -19,6 +19,8 @@ _TO_FIRST_LINE_S = 180.0
 """From a container's start to its first log line."""
 _TO_END_S = 120.0
 """From the last log line to a container's end."""
+_FEW = 4
+"""More starts than this fit some offset by chance; they count less."""
 _TAIL_S = 300.0
 _NEAR_S = 5.0
 _DROP_MIB = 1024.0
@@ -41,9 +43,10 @@ class Hints:
     network: Network
     captured: Sequence[float]
     """Instants of captures."""
-    newest_s: float | None
     series: Mapping[tuple[str, str], list[Samples]]
     """By (source, layer)."""
+    newest_s: float | None = None
+    """The last instant of all solved lanes."""
     starts: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """By pod; the empty key holds all."""
     ends: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -61,6 +64,13 @@ class Hints:
             store.clear()
         self.deaths.clear()
         lanes = self.network.lanes
+        lasts = [
+            solution.at(lane.lines[-1], lane.walls[-1])[0]
+            for lane in lanes.lanes
+            if (solution := self.network.solutions.get(lane.index))
+            and solution.verdict in ("exact", "solved")
+        ]
+        self.newest_s = max(lasts, default=None)
         for event, places in zip(lanes.events, lanes.places, strict=True):
             stamped = list(zip(event.stamps, places, strict=False))
             instant = next(
@@ -107,10 +117,13 @@ class Hints:
         pod = lane.key.pod
         if not lane.ordered:
             return
-        for start in self.starts.get(pod, ()):
-            yield Hint("start", lane.walls[0], start - 2, start + _TO_FIRST_LINE_S)
-        for end in self.ends.get(pod, ()):
-            yield Hint("end", lane.walls[-1], end - _TO_END_S, end + 2)
+        starts, ends = self.starts.get(pod, ()), self.ends.get(pod, ())
+        for start in starts:
+            weight = min(1.0, _FEW / len(set(starts)))
+            yield Hint("start", lane.walls[0], start - 2, start + _TO_FIRST_LINE_S, weight)
+        for end in ends:
+            weight = min(1.0, _FEW / len(set(ends)))
+            yield Hint("end", lane.walls[-1], end - _TO_END_S, end + 2, weight)
 
     def _tail(self, lane: Lane) -> Iterator[Hint]:
         """A log of something that still runs ends at the capture."""

@@ -41,6 +41,8 @@ class Lane:
     walls: list[float] = field(default_factory=list)
     """Printed seconds; for year-less forms made whole by `years`."""
     resolution_s: float = 0.0
+    series: bool = False
+    """Whether rows of numbers are among the readings."""
     ordered: bool = True
     """Whether the order of lines is the order of time."""
     boot: int = 0
@@ -118,6 +120,7 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
                 lane.walls.append(entry.seconds)
                 if entry.zone and sum(zone == entry.zone for _, zone in lane.printed_zones) < _ZONE_PROBES:
                     lane.printed_zones.append((position, entry.zone))
+                lane.series |= entry.event < 0
                 if entry.event >= 0:
                     found.setdefault(entry.event, {})[entry.stamp] = (lane.index, position)
             lane.ordered = key.form is not StampForm.AGE and _in_order(lane.walls)

@@ -49,6 +49,13 @@ class Case:
     def of_entity(self, events: Iterable[Event], entity: str) -> Iterator[Event]:
         return (event for event in events if self.entities.same(self.entities.of(event), entity))
 
+    def life_at(self, event: Event) -> Life | None:
+        """The run that a line of an engine log belongs to."""
+        for life in self.lives:
+            if life.holds(event):
+                return life
+        return None
+
     def spec(self, entity: str) -> Event | None:
         """The main container's spec of an entity: the one with GPUs, else the first."""
         specs = list(self.of_entity(self.of_kind("pod_spec"), entity))

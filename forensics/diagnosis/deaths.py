@@ -17,11 +17,12 @@ JOIN_S = 45.0
 """Witnesses this close belong together."""
 LINGER_S = 180.0
 """A container may outlive its dead engine this long (watchdogs, grace periods)."""
+PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill")
 WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
 WITNESS_SIGNATURES = frozenset({
     "k8s.evicted", "kubelet.pod_evicted", "ray.memory_monitor_kill", "oomd.pressure_kill", "oomd.swap_kill",
     "oomd.earlyoom_sigkill", "oomd.earlyoom_sigterm", "oomd.nohang_kill", "systemd.unit_oom_killed", "systemd.scope_oom",
-    "systemd.main_exited", "systemd.oomd_killed_unit",
+    "systemd.main_exited", "systemd.oomd_killed_unit", *PROBE_KILLS,
 })  # fmt: skip
 
 
@@ -31,6 +32,8 @@ class _Draft:
     time_s: float | None
     witnesses: list[Event] = field(default_factory=list)
     life: Life | None = None
+    lingers: bool = False
+    """True when the end may follow its first witness only after a grace period."""
 
 
 def build(
@@ -42,8 +45,9 @@ def build(
         ended = _end_of(life, lives)
         if ended is not None:
             drafts.append(_Draft(entities.name_of(life.start.scope, life.sources[0]), ended, [], life))
+    kills = {(f.locator.source, f.locator.line) for f in findings if f.signature in PROBE_KILLS}
     for event in _witnesses(events, findings):
-        _add(drafts, event, entities)
+        _add(drafts, event, entities, (event.locator.source, event.locator.line) in kills)
     deaths = [_finish(draft) for draft in drafts]
     return tuple(sorted(deaths, key=lambda d: (d.time_s is None, d.time_s or 0.0, d.entity)))
 
@@ -92,7 +96,7 @@ def _harmless(event: Event) -> bool:
     return False
 
 
-def _add(drafts: list[_Draft], event: Event, entities: Entities) -> None:
+def _add(drafts: list[_Draft], event: Event, entities: Entities, is_kill: bool) -> None:
     entity = entities.of(event)
     if not entity and event.kind == "kernel_oom":
         entity = _sole_engine(drafts, event)
@@ -106,7 +110,7 @@ def _add(drafts: list[_Draft], event: Event, entities: Entities) -> None:
         if gap is not None and gap < distance:
             best, distance = draft, gap
     if best is None:
-        best = _Draft(entity, when)
+        best = _Draft(entity, when, lingers=is_kill)
         drafts.append(best)
     best.witnesses.append(event)
     if best.time_s is None:
@@ -119,7 +123,7 @@ def _gap(draft: _Draft, when: float | None, uncertainty_s: float) -> float | Non
         return 0.0 if when is None and draft.time_s is None else None
     slack = min(uncertainty_s, 120.0)
     after = when - draft.time_s
-    limit = LINGER_S if draft.life is not None else JOIN_S
+    limit = LINGER_S if draft.life is not None or draft.lingers else JOIN_S
     return abs(after) if -JOIN_S - slack <= after <= limit + slack else None
 
 

@@ -74,10 +74,14 @@ def build_case(
     phases = {s.id: s.phase for s in library.signatures.values() if s.phase}
     found_lives = lives.build(events, at, phases, samples, joined)
     found_deaths = death_stage.build(events, findings, found_lives, joined)
-    return Case(
+    case = Case(
         sources, events, findings, samples, found_lives, found_deaths, joined, trends.build(samples, joined), library,
         kinds, hits,
     )  # fmt: skip
+    # Exit code 143 looks orderly, but it is none when a probe asked for it.
+    return replace(case, deaths=tuple(
+        replace(death, graceful=death.graceful and rules.probes.probe_kill_of(case, death) is None) for death in found_deaths
+    ))  # fmt: skip
 
 
 def _of_engine(case: Case, death: Death) -> bool:

@@ -91,6 +91,8 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     owner = case.entities.of(finding.event)
     if owner and not case.entities.same(owner, death.entity):
         return "other_entity"
+    if case.life_at(finding.event) is not None:
+        return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
     if not owner and finding.event.channel in _NODE_CHANNELS and _other_host(case, death, finding.event):
         return "other_host"
     return _in_time(case, death, finding, bool(owner))
@@ -100,7 +102,7 @@ def _in_life(death: Death, finding: Finding) -> str:
     life = death.life
     assert life is not None
     if finding.locator.source == life.start.locator.source:
-        if finding.locator.line < life.start.locator.line or finding.locator.line > life.end.locator.line:
+        if not life.holds(finding.event):
             return "other_run"
         survived = finding.locator.line < life.last_sign_line and finding.role in (Role.CAUSE, Role.SYMPTOM)
         return "recovered" if survived and finding is not life.fatal else ""

@@ -62,6 +62,11 @@ class Life:
     shutdown: Finding | None
     """First line of an orderly stop."""
 
+    def holds(self, event: Event) -> bool:
+        """True when a line lies inside this run, in the file that tells it best."""
+        place, start = event.locator, self.start.locator
+        return place.source == start.source and start.line <= place.line <= self.end.locator.line
+
 
 @dataclass(frozen=True, slots=True)
 class Death:

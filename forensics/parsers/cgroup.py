@@ -8,6 +8,7 @@ is the heading or the command above them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import regex
 
@@ -48,7 +49,9 @@ UNLIMITED = 1 << 62
 """Version 1 prints 9223372036854771712 for no limit."""
 _ALTERNATIVES = "|".join(regex.escape(name) for name in sorted(NAMES, key=len, reverse=True))
 _NAME = regex.compile(rf"(?<![\w.])(?:{_ALTERNATIVES})(?!\w|\.[a-z]+\.)")
-_OTHER_NAME = regex.compile(r"(?<![\w.])(?:memory|pids|cgroup|cpu|cpuset)\.[a-z][a-z0-9_.]+")
+_OTHER_NAME = regex.compile(
+    r"(?<![\w.])(?:memory|pids|cgroup|cpu|cpuset)\.(?!(?:txt|log|csv|json|out|err)\b)[a-z][a-z0-9_.]+"
+)
 _NUMBERS = regex.compile(r"(?:[a-z_.]+ )?(?:-?\d+(?:[ -]\d+)*|max)")
 """What other controller files hold; they are known and say nothing here."""
 _NUMBER = regex.compile(r"\d{1,20}|max")
@@ -128,7 +131,7 @@ def _read_grepped(section: Section, source: str, grepped: list[regex.Match[str] 
     for (path, name), rows in files.items():
         fields = _fields(name, tuple(text for _, text in rows))
         if fields:
-            part = Section(path + name, rows[0][0], tuple(text for _, text in rows))
+            part = replace(section, title=path + name, line=rows[0][0], lines=tuple(text for _, text in rows))
             yield _event(part, source, name, fields, rows[0][0], rows[-1][0])
 
 

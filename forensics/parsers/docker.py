@@ -24,8 +24,8 @@ from .tables import Header, header_of
 LAYER = "docker"
 _EVENT = regex.compile(
     r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d| [+-]\d{4} \w+)) "
-    r"(?P<type>container|image|network|volume|daemon|plugin|pod) (?P<action>\w+(?:: [^(]*)?)"
-    r" ?(?P<id>[\w.:/@-]*)"
+    r"(?P<type>container|image|network|volume|daemon|plugin|pod) "
+    r"(?P<action>exec_\w+(?:: [^(]*)?|\w+(?:: \w+)?) ?(?P<id>[\w.:/@-]*)"
     r"(?: \((?P<attributes>.*)\))?\s*"
 )
 _ATTRIBUTE = regex.compile(r"(?P<key>[\w./-]+)=(?P<value>.*?)(?=, [\w./-]+=|$)", regex.DOTALL)
@@ -83,7 +83,7 @@ def _event(line: str, number: int, source: str) -> Event | None:
     if kind != "container" or action.startswith("exec_"):
         return None
     scope = _scope(labels.get("name", ""), identity, labels)
-    text = f"container {action.strip()} {identity}"
+    text = f"container {action.strip()} {identity}".rstrip()
     event = Event(Locator(source, number, number), "log", "runtime", text, (stamp,) if stamp else (), scope)
     return _refined(event, action.strip(), labels, scope.container or identity[:12])
 

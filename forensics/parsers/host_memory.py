@@ -4,6 +4,8 @@ procps 3.3 and 4).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import regex
 
 from ..model import Event, Locator, RawStamp, Scope
@@ -192,7 +194,7 @@ def _read_vmstat(section: Section, source: str, stamp: RawStamp | None, points: 
             last = (number, fields, text, when)
     if last is None:
         return []
-    part = Section(section.title, last[0], (last[2],))
+    part = _part(section, last[0], (last[2],))
     return [_event(part, source, _memory_text(last[1]), last[1], last[3])]
 
 
@@ -226,8 +228,12 @@ def read_top(section: Section, source: str, stamp: RawStamp | None) -> list[Even
             prefix = "mem" if found["name"] == "Mem" or part["key"] == "avail Mem" else "swap"
             key = {"avail Mem": "available", "buff/cache": "buff_cache"}.get(part["key"], part["key"])
             fields[f"{prefix}_{key}_kib"] = int(float(part["amount"]) * factor)
-    part_of = Section(section.title, line, (section.lines[line - section.line],))
+    part_of = _part(section, line, (section.lines[line - section.line],))
     return [_event(part_of, source, _memory_text(fields), fields, stamp)] if fields else []
+
+
+def _part(section: Section, line: int, lines: tuple[str, ...]) -> Section:
+    return replace(section, line=line, lines=lines)
 
 
 def _memory_text(fields: dict[str, object]) -> str:

@@ -25,6 +25,8 @@ _RESTARTS = regex.compile(r"(?P<count>\d+)(?: \((?P<age>\S+) ago\))?")
 _READY = regex.compile(r"(?P<ready>\d+)/(?P<total>\d+)")
 _SOURCE_HOST = regex.compile(r"(?P<component>[^,]*)(?:, (?P<host>\S+))?")
 _NAME_PREFIX = regex.compile(r"(?P<kind>[a-z]+)(?:\.[a-z0-9.-]+)?/(?=\S)")
+_CUT = regex.compile(r"(?<!<[a-z]{1,9})>$")
+"""The mark of a pager at the right edge; `<none>` is no such mark."""
 _PROMPT = regex.compile(r"\S*[$#+>] ?kubectl ")
 _EMPTY = ("<none>", "<unknown>", "<unset>", "<nil>", "")
 
@@ -103,7 +105,7 @@ def table_events(lines: Lines, source: str) -> Iterator[Event]:
                 cells, first, _, reader = rows.pop()
                 rows.append(({**cells, "MESSAGE": f"{cells['MESSAGE']}\n{line}"}, first, number, reader))
         elif read is not None:
-            rows.append((header.cells(line.rstrip().removesuffix(">")), number, number, read))
+            rows.append((header.cells(_CUT.sub("", line.rstrip())), number, number, read))
             open_row = True
     for cells, first, last, reader in rows:
         event = reader(cells, Locator(source, first, last))

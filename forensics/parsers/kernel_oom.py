@@ -319,7 +319,7 @@ def oom_scope(fields: dict[str, Any]) -> str:
 
 
 def assemble(records: Sequence[Record], source: str) -> Assembled:
-    """One `kernel_oom` event per kill, at its `Killed process` line; `report_line` is where the report begins."""
+    """One `kernel_oom` event per kill, at its `Killed process` line; `report_line` begins the report."""
     assembly = _Assembly(source)
     if _is_reversed(records):
         records = records[::-1]

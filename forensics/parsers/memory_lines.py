@@ -1,4 +1,4 @@
-"""Memory figures inside log lines: earlyoom's status lines, and loops that write `mem_avail=… rss=…` into a log.
+"""Memory figures inside log lines: status lines of earlyoom, loops that log `mem_avail=… rss=…`.
 
 Any log may carry them, so this dialect has no channel of its own, only series (earlyoom 1.3 to 1.8).
 """

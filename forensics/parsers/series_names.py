@@ -98,6 +98,16 @@ def meaning(name: str) -> tuple[str, float] | None:
     return None
 
 
+_LIMIT = regex.compile(r"(?:container_|cgroup_|pod_)?(?:spec_)?mem(?:ory)?_(?:max|limit)(?:_in)?")
+
+
+def limit_factor(name: str) -> int | None:
+    """Bytes of the unit of a column with a memory limit (`memory.max_bytes`, `mem_limit_mib`), or none."""
+    words = regex.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")
+    unit = _UNIT.search(words)
+    return _UNIT_BYTES[unit["unit"]] if unit and _LIMIT.fullmatch(words[: unit.start()]) else None
+
+
 def scope_of(labels: Mapping[str, str]) -> Scope:
     """Whose a metric is, from the labels of exporters (`pod`, `exported_pod`, `container`, `UUID`, `gpu`,
     `engine` …).

@@ -61,8 +61,8 @@ _SHOW_NUMBERS = {
 }  # fmt: skip
 _SHOW_WORDS = {
     "ActiveState": "active", "SubState": "sub", "Result": "result", "Restart": "restart",
-    "OOMPolicy": "oom_policy", "TimeoutStartUSec": "timeout_start", "TimeoutStopUSec": "timeout_stop", "WatchdogUSec": "watchdog",
-    "StatusText": "status_text",
+    "OOMPolicy": "oom_policy", "TimeoutStartUSec": "timeout_start", "TimeoutStopUSec": "timeout_stop",
+    "WatchdogUSec": "watchdog", "StatusText": "status_text",
 }  # fmt: skip
 _SHOW_TIMES = {
     "ExecMainStartTimestamp": "exec_main_start", "ExecMainExitTimestamp": "exec_main_exit",
@@ -146,9 +146,9 @@ def _state(
 
 
 def _capture(since: RawStamp, age: str, source: str, line: int, raw: str) -> Event | None:
-    """The moment of the call: `since …; 5min ago`. Ages are cut to their last unit."""
+    """The moment of the call: `since …; 5min ago`. Ages are cut to their last unit; hours say too little."""
     parts = _AGE_PART.findall(age)
-    if not parts:
+    if not parts or parts[-1][1] not in ("min", "s", "ms"):
         return None
     seconds = sum(float(number) * _AGE_S[_singular(unit)] for number, unit in parts)
     width = max(_AGE_S[_singular(parts[-1][1])], 1)

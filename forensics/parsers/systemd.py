@@ -19,7 +19,8 @@ _SUFFIX = r"(?:service|scope|slice|socket|mount|timer|target|swap)"
 _ABOUT = regex.compile(rf"(?P<unit>[^\s:]+\.{_SUFFIX}): ")
 _JOB = regex.compile(
     r"(?:Started|Starting|Stopped|Stopping|Finished|Reloading|Reloaded|Failed to start|"
-    rf"Created slice|Removed slice|Unit|Closed|Listening on|Dependency failed for) (?P<unit>[^\s:]+\.{_SUFFIX})\b"
+    r"Created slice|Removed slice|Unit|Closed|Listening on|Dependency failed for) "
+    rf"(?P<unit>[^\s:]+\.{_SUFFIX})\b"
 )
 _EXIT = regex.compile(
     rf"(?P<unit>[^\s:]+\.{_SUFFIX}): (?P<process>[Mm]ain|[Cc]ontrol) process exited, "

@@ -16,12 +16,12 @@ from typing import Any
 import regex
 
 from .. import stamps
-from ..model import Diagnostic, Parsed, RawStamp, Scope, Severity, StampForm
+from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity, StampForm
 from ..sources import Format, Head
 from . import nvidia_csv
 from .dates import date_command
 from .points import Points
-from .series_names import meaning, scope_of
+from .series_names import limit_factor, meaning, scope_of
 from .sizes import size_bytes
 
 LAYER = "metrics"
@@ -87,7 +87,10 @@ def _sniff_csv(head: Head) -> int:
 
 
 def _read_csv(text: str, source: str) -> Parsed:
-    """Samples of the columns that are understood; the scope comes from label columns or from the header."""
+    """Samples of the columns that are understood; a memory limit becomes a `cgroup` event.
+
+    The scope comes from label columns or from the header.
+    """
     lines = text.split("\n")
     found = _header(lines)
     if found is None:
@@ -99,11 +102,13 @@ def _read_csv(text: str, source: str) -> Parsed:
     hint = PurePosixPath(source).stem
     values = [(i, *known, scope) for i, name in enumerate(names) if i != place and i not in labels
               for known, scope in [_column(name, hint)] if known is not None]  # fmt: skip
-    if not values:
+    limits = [(i, factor) for i, name in enumerate(names) if (factor := limit_factor(name)) is not None]
+    if not values and not limits:
         message = f"time series without a column that is understood ({', '.join(names)}); not used"
         return Parsed(diagnostics=(Diagnostic(source, at + 1, Severity.INFO, message),))
     points = Points(source)
     scopes: dict[tuple[str, ...], Scope] = {}
+    events: list[Event] = []
     for number, line in enumerate(lines[at + 1 :], at + 2):
         row = line.rstrip("\r").split(separator) if '"' not in line else _split(line, separator)
         if len(row) != len(names):
@@ -114,11 +119,25 @@ def _read_csv(text: str, source: str) -> Parsed:
         key = tuple(row[i].strip() for i in labels)
         if key not in scopes:
             scopes[key] = scope_of({names[i]: cell for i, cell in zip(labels, key, strict=True)})
+            events += _limit_events(row, limits, Event(
+                Locator(source, number, number), "cgroup", "cgroup", "", (stamp,), scopes[key], raw=line,
+            ))  # fmt: skip
         for i, series, factor, scope in values:
             value = _value(row[i], series, factor)
             if value is not None:
                 points.add(series, scope.merged(scopes[key]), stamp, number, value)
-    return Parsed((), points.samples())
+    return Parsed(tuple(events), points.samples())
+
+
+def _limit_events(row: Sequence[str], limits: Sequence[tuple[int, int]], event: Event) -> list[Event]:
+    """The memory limit that a table repeats in every row, told once."""
+    found = []
+    for i, factor in limits:
+        amount = row[i].strip()
+        if amount.isdigit():
+            fields = {"file": "memory.max", "memory_max_bytes": int(amount) * factor}
+            found.append(replace(event, text=f"memory.max = {int(amount) * factor}", fields=fields))
+    return found
 
 
 def _column(name: str, hint: str) -> tuple[tuple[str, float] | None, Scope]:

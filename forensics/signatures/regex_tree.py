@@ -7,8 +7,10 @@ written down in `patterns/README.md`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NoReturn
 
 import regex
 
@@ -56,12 +58,11 @@ class Assertion(Node):
 class Reference(Node):
     """`(?P=name)`: the text of a group again."""
 
-    name: str
+    group: Choice
 
 
 @dataclass(frozen=True, slots=True)
 class Group(Node):
-    name: str
     body: Choice
 
 
@@ -85,7 +86,58 @@ class Choice(Node):
 
 def parse(text: str) -> Choice:
     """The tree of a regex that `regex.compile` accepts. Raises `RefusedError` for a construct that is not allowed."""
-    return _Parser(text).whole()
+    parser = _Parser(text)
+    tree = parser.choice()
+    if parser.at < len(text):
+        parser.refuse(parser.at, "the structure of the regex is not understood", "write it more simply")
+    return tree
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything below it, from left to right."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The direct parts of a node."""
+    if isinstance(node, Choice):
+        return node.branches
+    if isinstance(node, Sequence):
+        return node.items
+    if isinstance(node, Repeat):
+        return (node.item,)
+    if isinstance(node, Group) or (isinstance(node, Assertion) and node.body is not None):
+        return (node.body,) if node.body is not None else ()
+    return ()
+
+
+def reach(node: Node) -> int | None:
+    """The most characters that a part can read, none when there is no limit."""
+    if isinstance(node, Atom):
+        return 1
+    if isinstance(node, Assertion):
+        return 0
+    if isinstance(node, Reference):
+        return None
+    inner = [reach(child) for child in children(node)]
+    known = [length for length in inner if length is not None]
+    if len(known) < len(inner):
+        return None
+    if isinstance(node, Choice):
+        return max(known, default=0)
+    if isinstance(node, Repeat):
+        return None if node.most is None else known[0] * node.most
+    return sum(known)
+
+
+def is_run(node: Node) -> bool:
+    """True for a plain run of one class: `\\d+`, `[0-9a-f]{12,64}`, `\\w`."""
+    if isinstance(node, Choice | Sequence):
+        parts = children(node)
+        return len(parts) == 1 and is_run(parts[0])
+    return isinstance(node, Atom) or (isinstance(node, Repeat) and isinstance(node.item, Atom))
 
 
 @lru_cache(maxsize=4096)
@@ -94,202 +146,179 @@ def _chars(atom: str, ignore_case: bool) -> frozenset[str]:
     return frozenset(char for char in ALPHABET if compiled.fullmatch(char))
 
 
-_COUNT = regex.compile(r"\{(?P<least>\d*)(?P<comma>,(?P<most>\d*))?\}")
-_GROUP_HEADS = (
-    ("(?P<", "group"), ("(?<=", "behind"), ("(?<!", "not-behind"), ("(?P=", "reference"), ("(?:", "plain"),
-    ("(?=", "ahead"), ("(?!", "ahead"), ("(?#", "comment"),
-)  # fmt: skip
-_FLAG_GROUP = regex.compile(r"\(\?(?P<on>[a-zA-Z0-9]*)(?:-(?P<off>[a-zA-Z]+))?(?P<end>[:)])")
-_REFUSED = {
-    "(?>": ("atomic groups are not allowed", "use an ordinary group (?:…); matches have a time limit anyway"),
-    "(?|": ("branch reset groups are not allowed", "give every branch a pattern of its own"),
-    "(?(": ("conditional groups are not allowed", "write two [[patterns]] instead"),
-    "(*": ("backtracking verbs are not allowed", "state what must not follow with (?!…)"),
-}
+_COUNT = regex.compile(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
+_FUZZY = regex.compile(r"\{[^{}]*[eisd]\s*(?:[<:]|\})")
+_ESCAPE = regex.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[pPN]\{[^}]*\}|0[0-7]{0,2}|.)", FLAGS)
 _ESCAPED_ATOMS = frozenset("dDwWsSntrfvaxuUpPN0")
 _ESCAPED_ASSERTIONS = frozenset("bBAZmM")
-_ESCAPE = regex.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[pPN]\{[^}]*\}|0[0-7]{0,2}|.)", FLAGS)
+_FLAG_GROUP = regex.compile(r"\(\?(?P<on>[a-zA-Z0-9]*)(?:-(?P<off>[a-zA-Z]+))?(?P<end>[:)])")
+_NAMED = regex.compile(r"\(\?P?<(?P<name>\w+)>")
+_REFERENCE = regex.compile(r"\(\?P=(?P<name>\w+)\)")
+_REFUSED = {
+    "(?>": ("atomic groups are not allowed", "use an ordinary group (?:…): every match has a time limit anyway"),
+    "(?|": ("branch reset groups are not allowed", "write one [[patterns]] table for each branch"),
+    "(*": ("backtracking verbs are not allowed", "say what must not follow with (?!…)"),
+}
+_OTHER = "allowed: (?:…) (?P<name>…) (?P=name) (?=…) (?!…) (?<!…) (?<=…) (?i:…)"
 
 
 class _Parser:
+    """Recursive descent; `at` is the next character to read."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.ignore_case = False
-        self.groups: dict[str, Choice] = {}
+        self._ignore_case = False
+        self._groups: dict[str, Choice] = {}
 
-    def whole(self) -> Choice:
-        tree = self.choice()
-        if self.at < len(self.text):  # an unbalanced `)` does not compile; this is for safety only
-            raise RefusedError(self.at, "the structure of the regex is not understood", "write it more simply")
-        return tree
+    def refuse(self, position: int, reason: str, hint: str) -> NoReturn:
+        raise RefusedError(position, reason, hint)
 
     def choice(self) -> Choice:
-        start, case = self.at, self.ignore_case
-        branches = [self.sequence()]
+        start, case = self.at, self._ignore_case
+        branches = [self._sequence()]
         while self.text.startswith("|", self.at):
             self.at += 1
-            branches.append(self.sequence())
-        self.ignore_case = case
+            branches.append(self._sequence())
+        self._ignore_case = case  # `(?i)` holds until its group ends
         return Choice(start, self.at, tuple(branches))
 
-    def sequence(self) -> Sequence:
+    def _sequence(self) -> Sequence:
         start = self.at
         items: list[Node] = []
         while self.at < len(self.text) and self.text[self.at] not in "|)":
-            item = self.element()
+            item = self._element()
             if item is not None:
-                items.append(self.repeated(item))
+                items.append(self._repeated(item))
         return Sequence(start, self.at, tuple(items))
 
-    def element(self) -> Node | None:
+    def _element(self) -> Node | None:
         start, char = self.at, self.text[self.at]
         if char == "(":
-            return self.group()
+            return self._parenthesis()
         if char == "[":
-            return self.atom(start, _end_of_class(self.text, start))
+            return self._atom(start, self._end_of_class(start))
         if char == "\\":
-            return self.escape()
-        self.at += 1
+            return self._escape()
         if char in "^$":
+            self.at += 1
             return Assertion(start, self.at)
-        return self.atom(start, self.at)
+        return self._atom(start, start + 1)
 
-    def atom(self, start: int, end: int) -> Atom:
+    def _atom(self, start: int, end: int) -> Atom:
         self.at = end
-        return Atom(start, end, _chars(self.text[start:end], self.ignore_case))
+        return Atom(start, end, _chars(self.text[start:end], self._ignore_case))
 
-    def escape(self) -> Node:
+    def _escape(self) -> Node:
         start, kind = self.at, self.text[self.at + 1]
-        if kind in "123456789" or kind == "g":
-            raise RefusedError(start, "back-references by number are not allowed", "name the group: (?P=name)")
+        if kind in "123456789g":
+            self.refuse(start, "back-references by number are not allowed", "name the group and write (?P=name)")
         if kind in _ESCAPED_ASSERTIONS:
             self.at += 2
             return Assertion(start, self.at)
-        if kind.isalnum() and kind not in _ESCAPED_ATOMS:
-            raise RefusedError(start, f"\\{kind} is not allowed", "use classes such as [A-Za-z] and \\d, \\w, \\s, \\b")
+        if kind.isalpha() and kind not in _ESCAPED_ATOMS:
+            self.refuse(start, f"\\{kind} is not allowed", "use \\d, \\w, \\s, \\b and classes such as [A-Za-z]")
         found = _ESCAPE.match(self.text, start)
-        return self.atom(start, found.end() if found else start + 2)
+        return self._atom(start, found.end() if found else start + 2)
 
-    def group(self) -> Node | None:
+    def _end_of_class(self, start: int) -> int:
+        at = start + 1
+        at += self.text.startswith("^", at)
+        at += self.text.startswith("]", at)  # a literal bracket when it comes first
+        while self.text[at] != "]":
+            if self.text[at] == "[":
+                self.refuse(at, "a class inside a class is not allowed", "escape a literal bracket: \\[")
+            at += 2 if self.text[at] == "\\" else 1
+        return at + 1
+
+    def _parenthesis(self) -> Node | None:
         start = self.at
         for head, (reason, hint) in _REFUSED.items():
             if self.text.startswith(head, start):
-                raise RefusedError(start, reason, hint)
-        kind = next((kind for head, kind in _GROUP_HEADS if self.text.startswith(head, start)), "")
-        if kind == "comment":
+                self.refuse(start, reason, hint)
+        if named := _NAMED.match(self.text, start):
+            group = self._group(start, named.end())
+            self._groups[named["name"]] = group.body
+            return group
+        if reference := _REFERENCE.match(self.text, start):
+            return self._reference(reference)
+        for head in ("(?<=", "(?<!", "(?=", "(?!"):
+            if self.text.startswith(head, start):
+                return self._look_around(start, head)
+        if self.text.startswith("(?#", start):
             self.at = self.text.index(")", start) + 1
             return None
-        if kind == "reference":
-            return self.reference()
-        if kind:
-            return self.known_group(start, kind)
         if self.text.startswith("(?", start):
-            return self.flags(start)
-        self.at = start + 1
-        body = self.choice()
-        return Group(start, self.closed(), "", body)
+            return self._flags(start)
+        return self._group(start, start + 1)
 
-    def known_group(self, start: int, kind: str) -> Node:
-        name = ""
-        if kind == "group":
-            name = self.text[start + 4 : self.text.index(">", start)]
-            self.at = self.text.index(">", start) + 1
-        else:
-            self.at = start + (4 if kind.endswith("behind") else 3)
+    def _group(self, start: int, inside: int) -> Group:
+        self.at = inside
         body = self.choice()
-        if kind == "group":
-            self.groups[name] = body
-        if kind == "behind" and start == 0:
-            raise RefusedError(start, "a look-behind at the start is not allowed",
-                               "write it as ordinary text: `ab`, not `(?<=a)b`")  # fmt: skip
-        if kind.endswith("behind") and reach(body) is None:
-            raise RefusedError(start, "a look-behind must have a bounded reach",
-                               "replace `*` and `+` inside it by a count such as {0,80}")  # fmt: skip
-        if kind in ("group", "plain"):
-            return Group(start, self.closed(), name, body)
-        return Assertion(start, self.closed(), body)
+        self._close()
+        return Group(start, self.at, body)
 
-    def flags(self, start: int) -> Node | None:
+    def _look_around(self, start: int, head: str) -> Assertion:
+        group = self._group(start, start + len(head))
+        if head == "(?<=" and start == 0:
+            self.refuse(start, "a look-behind at the start is not allowed", "write it as ordinary text: `ab`, not `(?<=a)b`")
+        if head.startswith("(?<") and reach(group.body) is None:
+            self.refuse(start, "a look-behind without a limit is not allowed",
+                        "replace * and + inside it by a count such as {0,80}")  # fmt: skip
+        return Assertion(start, self.at, group.body)
+
+    def _reference(self, found: regex.Match[str]) -> Reference:
+        body = self._groups.get(found["name"])
+        if body is None or not is_run(body):
+            self.refuse(found.start(), f"a back-reference to {found['name']!r} is not allowed",
+                        "it may only repeat a plain run of one class, such as (?P<pid>\\d+)")  # fmt: skip
+        self.at = found.end()
+        return Reference(found.start(), found.end(), body)
+
+    def _flags(self, start: int) -> Node | None:
         found = _FLAG_GROUP.match(self.text, start)
         if not found or set(found["on"] + (found["off"] or "")) - set("is"):
-            raise RefusedError(start, "this (?…) construct is not allowed",
-                               "allowed: (?:…) (?P<name>…) (?P=name) (?=…) (?!…) (?<!…) (?i:…)")  # fmt: skip
-        outer, self.at = self.ignore_case, found.end()
-        self.ignore_case = "i" in found["on"] or (outer and "i" not in (found["off"] or ""))
+            self.refuse(start, f"{self.text[start : start + 4]}… is not allowed", _OTHER)
+        outer = self._ignore_case
+        self._ignore_case = "i" in found["on"] or (outer and "i" not in (found["off"] or ""))
         if found["end"] == ")":
-            return None  # holds until the enclosing group ends
-        body = self.choice()
-        self.ignore_case = outer
-        return Group(start, self.closed(), "", body)
+            self.at = found.end()
+            return None
+        group = self._group(start, found.end())
+        self._ignore_case = outer
+        return group
 
-    def reference(self) -> Node:
-        start = self.at
-        self.at = self.text.index(")", start) + 1
-        name = self.text[start + 4 : self.at - 1]
-        if name not in self.groups or run_of(self.groups[name]) is None:
-            raise RefusedError(start, f"the back-reference to {name!r} is not allowed",
-                               "it may only repeat a group that is a plain run of one class, as (?P<pid>\\d+)")  # fmt: skip
-        return Reference(start, self.at, name)
-
-    def closed(self) -> int:
-        """Step over the closing parenthesis."""
+    def _close(self) -> None:
         if not self.text.startswith(")", self.at):
-            raise RefusedError(self.at, "the structure of the regex is not understood", "write it more simply")
+            self.refuse(self.at, "the structure of the regex is not understood", "write it more simply")
         self.at += 1
-        return self.at
 
-    def repeated(self, item: Node) -> Node:
+    def _repeated(self, item: Node) -> Node:
         """The item with the quantifiers that follow it."""
         while self.at < len(self.text):
-            start, char = self.at, self.text[self.at]
-            count = _COUNT.match(self.text, start) if char == "{" else None
-            if char in "*+?":
-                least, most = (1 if char == "+" else 0), (1 if char == "?" else None)
-                self.at += 1
-            elif count and (count["least"] or count["most"]):
-                least = int(count["least"] or 0)
-                most = least if count["comma"] is None else int(count["most"]) if count["most"] else None
-                self.at = count.end()
-            elif char == "{" and _FUZZY.match(self.text, start):
-                raise RefusedError(start, "fuzzy matching is not allowed", "spell the variants out: (?:GiB|GB)")
-            else:
+            start = self.at
+            counts = self._quantifier()
+            if counts is None:
                 return item
             if self.text.startswith("+", self.at):
-                raise RefusedError(start, f"possessive quantifiers such as {self.text[start : self.at + 1]} are not allowed",
-                                   "use an ordinary quantifier; matches have a time limit anyway")  # fmt: skip
-            if self.text.startswith("?", self.at):
-                self.at += 1
-            item = Repeat(item.start, self.at, item, least, most)
+                self.refuse(start, f"possessive quantifiers ({self.text[start : self.at + 1]}) are not allowed",
+                            "leave the second + away: every match has a time limit anyway")  # fmt: skip
+            self.at += self.text.startswith("?", self.at)
+            item = Repeat(item.start, self.at, item, *counts)
         return item
 
-
-def _end_of_class(text: str, start: int) -> int:
-    """Behind the `]` that closes the class at `start`; classes may be nested (`[[a-z]--[aeiou]]`)."""
-    depth, at = 1, start + 1
-    while depth:
-        at += text.startswith("^", at)
-        at += text.startswith("]", at)  # a literal bracket when it comes first
-        while at < len(text) and text[at] not in "[]":
-            at += 2 if text[at] == "\\" else 1
-        depth += 1 if text.startswith("[", at) else -1
-        at += 1
-        if depth and text[at - 1] == "]":
-            return _rest_of_class(text, at, depth)
-    return at
-
-
-def reach(node: Node) -> int | None:
-    """The most characters that a part can read, none when there is no limit."""
-    if isinstance(node, Atom):
-        return 1
-    if isinstance(node, Group):
-        return reach(node.body)
-    if isinstance(node, Choice):
-        return _total(node.branches, max)
-    if isinstance(node, Sequence):
-        return _total(node.items, sum)
-    if isinstance(node, Repeat):
-        inner = reach(node.item)
-        return None if inner is None or node.most is None else inner * node.most
-    return None if isinstance(node, Reference) else 0
+    def _quantifier(self) -> tuple[int, int | None] | None:
+        char = self.text[self.at]
+        if char in "*+?":
+            self.at += 1
+            return (int(char == "+"), 1 if char == "?" else None)
+        count = _COUNT.match(self.text, self.at)
+        if count and (count["least"] or count["most"]):
+            self.at = count.end()
+            least = int(count["least"] or 0)
+            if not count["comma"]:
+                return (least, least)
+            return (least, int(count["most"]) if count["most"] else None)
+        if _FUZZY.match(self.text, self.at):
+            self.refuse(self.at, "fuzzy matching is not allowed", "spell the variants out: (?:GiB|GB)")
+        return None

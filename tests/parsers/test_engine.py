@@ -72,7 +72,8 @@ def test_access_lines() -> None:
     event = refine('10.0.4.7:5120 - "POST /v1/chat/completions HTTP/1.1" 503 Service Unavailable')
     assert event.kind == "access"
     assert event.fields == {"method": "POST", "path": "/v1/chat/completions", "status": 503}
-    assert refine('- - "GET /health HTTP/1.1" 200').kind == "log"
+    assert refine('- - "GET /health HTTP/1.1" 200').fields["status"] == 200
+    assert refine('she typed "GET /health HTTP/1.1" 200').kind == "log"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,7 +16,10 @@ from forensics.parsers.located import dig, int_at, line_at, objects_at, text_at
 
 POD = {
     "kind": "Pod",
-    "metadata": {"name": "vllm-llama-0", "labels": {"odd": 'quo"te \\ and ü', "n": None, "t": True, "f": 1.5}},
+    "metadata": {
+        "name": "vllm-llama-0",
+        "labels": {"odd": 'quo"te \\ and ü', "n": None, "t": True, "f": 1.5},
+    },
     "status": {"containerStatuses": [{"name": "vllm", "exitCode": -1}, {"name": "proxy", "exitCode": 137}]},
 }
 
@@ -122,10 +126,10 @@ def test_yaml_documents_are_independent() -> None:
 
 
 def test_yaml_alias_bomb_costs_nothing() -> None:
-    """Ten levels of nine aliases each are references, not three billion copies; a self-reference is nothing."""
+    """Ten levels of nine aliases are references, not three billion copies; a self-reference is nothing."""
     letters = "abcdefghijk"
     bomb = "a: &a [x]\n" + "".join(
-        f"{c}: &{c} [{', '.join([f'*{p}'] * 9)}]\n" for p, c in zip(letters, letters[1:], strict=False)
+        f"{c}: &{c} [{', '.join([f'*{p}'] * 9)}]\n" for p, c in pairwise(letters)
     )
     began = time.monotonic()
     (document,) = read_yaml(bomb)

@@ -1,5 +1,6 @@
 """Tables of kubectl: pods, nodes, events, workloads, top, revisions."""
 
+# ruff: noqa: E501  # tables are as wide as kubectl prints them
 from __future__ import annotations
 
 import pytest
@@ -37,7 +38,10 @@ def test_pods_wide() -> None:
 
 def test_rows_that_do_not_line_up() -> None:
     """Later rows of `--watch` and pasted tables are cut at runs of blanks."""
-    text = PODS + "inference   vllm-a-much-longer-name-0   0/1   OOMKilled   6 (2s ago)   72m   10.0.0.1   gpu-node-7   <none>   <none>\n"
+    text = (
+        PODS
+        + "inference   vllm-a-much-longer-name-0   0/1   OOMKilled   6 (2s ago)   72m   10.0.0.1   gpu-node-7   <none>   <none>\n"
+    )
     assert read(text)[-1].text == "pod vllm-a-much-longer-name-0 OOMKilled"
 
 
@@ -149,7 +153,9 @@ def test_top_pod() -> None:
 
 
 def test_rollout_history() -> None:
-    text = "deployment.apps/vllm\nREVISION  CHANGE-CAUSE\n6         <none>\n7         max-num-seqs 256 -> 1024\n"
+    text = (
+        "deployment.apps/vllm\nREVISION  CHANGE-CAUSE\n6         <none>\n7         max-num-seqs 256 -> 1024\n"
+    )
     assert [e.text for e in read(text)] == [
         "revision 6: no change cause recorded", "revision 7: max-num-seqs 256 -> 1024"
     ]  # fmt: skip

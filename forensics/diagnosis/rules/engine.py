@@ -12,8 +12,10 @@ from ..model import Death, Life, Phase
 from .gpu import phase_at
 
 _CONFIG_ERRORS = regex.compile(
-    r"(?:^|\.)(?:ValueError|TypeError|ValidationError|NotImplementedError|ArgumentError|ArgumentTypeError|JSONDecodeError|FileNotFoundError|KeyError|AssertionError|AttributeError)$"
+    r"(?:^|\.)(?:ValueError|ValidationError|NotImplementedError|ArgumentError|ArgumentTypeError|JSONDecodeError|FileNotFoundError)$"
 )
+_AT_WORK = regex.compile(r":(?:run_busy_loop|execute_model|step|process_input_sockets|output_handler|generate|update_from_output)$")
+"""Functions that run only after the start."""
 _NO_VERDICT = regex.compile(
     r"EngineDeadError|EngineCore initialization|BrokenProcessPool|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect|RuntimeError: Engine core|ActorDiedError|RayActorError"
 )
@@ -49,7 +51,8 @@ def _unknown_exception(case: Case, life: Life) -> Iterator[Finding]:
         return
     phase = phase_at(case, life, event)
     exception = str(event.fields.get("exception") or "")
-    starting = phase in (Phase.UNKNOWN, Phase.STARTING) and life.ready is None
+    working = any(_AT_WORK.search(frame) for frame in event.fields.get("frames", ()))
+    starting = phase in (Phase.UNKNOWN, Phase.STARTING) and life.ready is None and not working
     name = "config_exception" if starting and _CONFIG_ERRORS.search(exception) else "uncaught_exception"
     yield conclude(name, event, {"exception": exception, "phase": phase.value})
 

@@ -72,8 +72,9 @@ def first_failure(life: Life | None) -> Finding | None:
 
 
 def _site(case: Case, death: Death, failure: Finding) -> Iterator[Finding]:
-    name = _SITE_OF_SIGNATURE.get(failure.signature) or site_of_frames(_frames(death.life, failure))
     life = death.life
+    said = [_SITE_OF_SIGNATURE.get(f.signature, "") for f in (life.findings if life else ()) if f.locator == failure.locator]
+    name = next(filter(None, said), "") or site_of_frames(_frames(life, failure))
     phase = phase_at(case, life, failure.event) if life is not None else Phase.UNKNOWN
     basis = "frames" if name else "phase"
     if not name or (name == "oom_serving" and phase not in (Phase.SERVING, Phase.DRAINING, Phase.UNKNOWN)):

@@ -52,6 +52,7 @@ def _known(**values: float | None) -> dict[str, float]:
 
 def probe_kill_of(case: Case, death: Death) -> Finding | None:
     """The probe kill that ended this death's container, if any source tells of one."""
+    fitting = []
     for finding in case.named(*KILL_SIGNATURES):
         text = finding.event.text
         if "liveness" not in text and "startup" not in text:
@@ -60,8 +61,10 @@ def probe_kill_of(case: Case, death: Death) -> Finding | None:
         if owner and death.entity and not case.entities.same(owner, death.entity):
             continue
         if _fits(finding.event, death):
-            return finding
-    return None
+            fitting.append(finding)
+    moment = death.time_s or 0.0
+    return min(fitting, default=None, key=lambda f: (
+        min(f.time.uncertainty_s, 3600.0) + abs((f.time.utc_s or moment) - moment), f.locator.source, f.locator.line))  # fmt: skip
 
 
 def _fits(event: Event, death: Death) -> bool:

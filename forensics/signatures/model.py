@@ -1,0 +1,147 @@
+"""What a library holds: signatures, causes, and the library itself. No I/O; all values are immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from ..model import Role, Severity
+
+PHASES = ("", "starting", "loading", "profiling", "capturing", "serving", "draining", "dead")
+"""Phases of an engine's run that a signature may begin."""
+STATUSES = ("experimental", "test", "stable", "deprecated")
+CHANNELS = (
+    "engine", "kernel", "kubelet", "runtime", "systemd", "oomd", "clock", "host", "ray", "nvidia", "k8s",
+    "container", "metrics", "cgroup",
+)  # fmt: skip
+LANGUAGES = ("en", "zh")
+EVIDENCE_KEYS = ("decisive", "supporting", "contradicting", "explains")
+"""Keys of a cause that name findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text in both languages."""
+
+    en: str
+    zh: str
+
+    def __getitem__(self, language: str) -> str:
+        return self.zh if language == "zh" else self.en
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    name: str
+    regex: regex.Pattern[str]
+    types: Mapping[str, str]
+    """Group name → converter name of `fields.CONVERTERS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    text: str
+    """A message as it is matched: without stamps and process prefixes."""
+    pattern: str
+    """Name of the pattern that must hit, or empty for a line that must not match at all."""
+    fields: Mapping[str, Any]
+    """Values that must be captured, exactly."""
+    channel: str
+    level: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    program: str
+    range: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    id: str
+    title: str
+    title_zh: str
+    status: str
+    severity: Severity
+    role: Role
+    channels: tuple[str, ...]
+    kinds: tuple[str, ...]
+    """Event kinds it may fire on; empty for any."""
+    anchors: tuple[str, ...]
+    """Literals of which every matching line holds at least one; they feed the scan."""
+    patterns: tuple[Pattern, ...]
+    versions: tuple[Version, ...]
+    description: str
+    false_positives: tuple[str, ...]
+    references: tuple[str, ...]
+    overlaps: tuple[str, ...]
+    """Signatures that may fire on the same line on purpose."""
+    examples: tuple[Example, ...]
+    phase: str
+    """Phase of an engine's run that this line begins (one of `PHASES`), or empty."""
+    quotable: bool
+    """True when the message counts at level INFO and in the middle of a line, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Evidence that would confirm or refute a cause, and the command that shows it."""
+
+    evidence: Text
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    when: str
+    """Empty, or the name of a number of the report; the remedy is shown only when that number is known."""
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    id: str
+    title: Text
+    summary: Text
+    mechanism: Text
+    decisive: tuple[str, ...]
+    supporting: tuple[str, ...]
+    contradicting: tuple[str, ...]
+    explains: tuple[str, ...]
+    """Findings that are consequences when this cause holds."""
+    confirm: tuple[Confirm, ...]
+    remedies: tuple[Remedy, ...]
+    avoid: tuple[Text, ...]
+    verify: Text
+    prevent: tuple[Text, ...]
+
+    def names(self, finding: str) -> tuple[str, ...]:
+        """The keys under which this cause names a finding, by id or by `family.*`."""
+        return tuple(
+            key for key in EVIDENCE_KEYS
+            if any(finding == name or _is_family(name, finding) for name in getattr(self, key))
+        )  # fmt: skip
+
+
+def _is_family(name: str, finding: str) -> bool:
+    return name.endswith(".*") and finding.startswith(name[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    signatures: Mapping[str, Signature]
+    causes: Mapping[str, Cause]
+
+    def anchors(self) -> frozenset[str]:
+        """All literals that the scan has to look for."""
+        return frozenset(anchor for signature in self.signatures.values() for anchor in signature.anchors)
+
+
+def path_of(identity: str, cause: bool = False) -> str:
+    """File of a signature or a cause, relative to the root of its library."""
+    return f"causes/{identity}.toml" if cause else identity.replace(".", "/", 1) + ".toml"

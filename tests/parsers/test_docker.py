@@ -1,0 +1,166 @@
+"""docker events, inspect and ps; crictl inspect and ps."""
+
+# ruff: noqa: E501  # tables are as wide as docker prints them
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from forensics.model import StampForm
+from forensics.parsers import docker
+from forensics.sources import make_head
+from forensics.stamps import iso_utc
+
+CID = "b7e2" * 16
+ATTRIBUTES = "com.docker.compose.project=lab, com.docker.compose.service=vllm, image=vllm/vllm-openai:v0.11.0, name=lab-vllm-1"
+EVENTS = f"""\
+2025-11-27T14:15:46.500000000+11:00 container oom {CID} ({ATTRIBUTES})
+2025-11-27T14:15:46.607000000+11:00 container die {CID} (execDuration=36, exitCode=137, {ATTRIBUTES})
+2025-11-27T14:15:46.700000000+11:00 network disconnect 0123 (name=lab)
+2025-11-27T14:15:46.800000000+11:00 container exec_die {CID} (exitCode=1, {ATTRIBUTES})
+2025-11-27T14:15:46.907000000+11:00 container start {CID} ({ATTRIBUTES})
+2025-11-27T14:16:00.000000000+11:00 container health_status: unhealthy {CID} ({ATTRIBUTES})
+2025-11-27T14:16:10.000000000+11:00 container kill {CID} (signal=15, {ATTRIBUTES})
+"""
+
+
+def test_events_text() -> None:
+    """Deaths with code and run time; executions of health checks and networks are left out."""
+    oom, die, start, health, kill = docker.read_events(EVENTS, "docker-events.txt").events
+    assert oom.text == f"container oom {CID}"
+    assert (die.kind, die.text) == (
+        "container_terminated",
+        "container vllm terminated: reason= exit_code=137",
+    )
+    assert die.fields["finished_s"] - die.fields["started_s"] == 36
+    assert [(s.form, iso_utc(s.seconds)) for s in die.stamps] == [
+        (StampForm.INSTANT, "2025-11-27T03:15:46.607Z")
+    ]
+    assert die.scope.to_dict() == {"container": "vllm", "container_id": CID}
+    assert die.raw == EVENTS.split("\n")[1]
+    assert start.kind == "container_started"
+    assert health.text == f"container health_status: unhealthy {CID}"
+    assert (kill.kind, kill.fields["signal"]) == ("container_kill", 15)
+
+
+def test_events_json() -> None:
+    """`docker events --format '{{json .}}'` says the same."""
+    line = {
+        "status": "die", "id": CID, "Type": "container", "Action": "die",
+        "Actor": {"ID": CID, "Attributes": {"exitCode": "137", "execDuration": "36", "name": "lab-vllm-1"}},
+        "time": 1764213346, "timeNano": 1764213346607000000,
+    }  # fmt: skip
+    text = json.dumps(line, separators=(",", ":")) + "\n"
+    (die,) = docker.read_events(text, "e.json").events
+    assert die.text == "container lab-vllm-1 terminated: reason= exit_code=137"
+    assert die.stamps[0].seconds == pytest.approx(1764213346.607)
+    assert docker.EVENTS.sniff(make_head("e.json", text.encode(), True)) >= 90
+
+
+def inspect(**state: object) -> str:
+    return json.dumps([{
+        "Id": CID, "Name": "/lab-vllm-1", "Path": "vllm", "Args": ["serve", "--model", "Qwen/Qwen3-8B"],
+        "RestartCount": 19,
+        "State": {"Status": "exited", "Running": False, "OOMKilled": True, "ExitCode": 137,
+                  "StartedAt": "2025-11-27T03:27:32.5Z", "FinishedAt": "2025-11-27T03:30:00Z"} | state,
+        "HostConfig": {"Memory": 68719476736, "ShmSize": 67108864, "IpcMode": "private"},
+        "Config": {"Image": "vllm/vllm-openai:v0.11.0", "Env": ["HF_HOME=/models"], "Labels": {}},
+    }], indent=4)  # fmt: skip
+
+
+def test_inspect_of_a_dead_container() -> None:
+    text = inspect()
+    state, started, ended = docker.read_inspect(text, "inspect.json").events
+    assert state.kind == "docker_state"
+    expected = {
+        "status": "exited", "exit_code": 137, "oom_killed": True, "restart_count": 19,
+        "memory_limit_bytes": 64 << 30, "shm_size_bytes": 64 << 20,
+        "args": ("vllm", "serve", "--model", "Qwen/Qwen3-8B"), "env": {"HF_HOME": "/models"},
+    }  # fmt: skip
+    assert expected.items() <= state.fields.items()
+    assert '"Status"' in state.raw
+    assert ended.text == "container lab-vllm-1 terminated: reason=OOMKilled exit_code=137"
+    assert '"FinishedAt"' in ended.raw
+    assert iso_utc(started.stamps[0].seconds) == "2025-11-27T03:27:32.500Z"
+
+
+def test_inspect_of_a_running_container() -> None:
+    """Its last end is that of the run before, whose code docker has forgotten."""
+    text = inspect(
+        Status="running", Running=True, ExitCode=0, OOMKilled=False, FinishedAt="2025-11-27T03:20:00Z"
+    )
+    state, _, ended = sorted(docker.read_inspect(text, "i").events, key=lambda e: e.kind != "docker_state")
+    assert "exit_code" not in state.fields
+    assert (ended.kind, ended.fields["last_state"]) == ("container_started", True) or ended.fields[
+        "last_state"
+    ]
+    assert "exit_code" not in ended.fields
+
+
+def test_never_started_container() -> None:
+    """Go's zero time is no time."""
+    zero = "0001-01-01T00:00:00Z"
+    (state,) = docker.read_inspect(inspect(Status="created", StartedAt=zero, FinishedAt=zero), "i").events
+    assert state.stamps == ()
+
+
+def test_crictl_inspect() -> None:
+    text = json.dumps({
+        "status": {
+            "id": CID, "metadata": {"attempt": 2, "name": "vllm"}, "state": "CONTAINER_EXITED",
+            "startedAt": "2026-11-29T21:22:09.5Z", "finishedAt": "2026-11-29T21:24:08Z", "exitCode": 137,
+            "reason": "OOMKilled",
+            "labels": {"io.kubernetes.pod.name": "vllm-llama-0", "io.kubernetes.pod.namespace": "inference"},
+        },
+        "info": {"pid": 0},
+    })  # fmt: skip
+    assert docker.INSPECT.sniff(make_head("x", text.encode(), True)) >= 90
+    state, _, ended = docker.read_inspect(text, "i").events
+    assert state.fields == {"state": "exited", "restart_count": 2}
+    assert ended.text == "container vllm terminated: reason=OOMKilled exit_code=137"
+    assert ended.scope.pod == "vllm-llama-0"
+
+
+def test_docker_ps() -> None:
+    text = (
+        "CONTAINER ID   IMAGE       COMMAND        CREATED       STATUS                       PORTS     NAMES\n"
+        'b7e2b7e2b7e2   vllm:0.11   "vllm serve"   2 days ago    Exited (137) 3 minutes ago             lab-vllm-1\n'
+        'c7e2b7e2b7e2   nginx       "/entry"       2 days ago    Up About an hour (unhealthy)           lab-gw-1\n'
+    )
+    assert docker.PS.sniff(make_head("ps", text.encode(), True)) >= 90
+    dead, alive = docker.read_ps(text, "ps").events
+    assert (dead.fields["status"], dead.fields["exit_code"], dead.scope.container) == (
+        "exited",
+        137,
+        "lab-vllm-1",
+    )
+    assert [(s.form, s.seconds, s.resolution_s) for s in dead.stamps] == [(StampForm.AGE, 210.0, 60.0)]
+    assert (alive.fields["status"], alive.fields["health"]) == ("running", "unhealthy")
+
+
+def test_crictl_ps() -> None:
+    text = (
+        "CONTAINER       IMAGE    CREATED         STATE     NAME   ATTEMPT   POD ID          POD\n"
+        "b7e2b7e2b7e2b   sha256   2 minutes ago   Exited    vllm   3         0a1b2c3d0a1b2   vllm-llama-0\n"
+    )
+    (row,) = docker.read_ps(text, "ps").events
+    assert row.fields == {"state": "exited", "restart_count": 3}
+    assert (row.scope.pod, row.scope.container) == ("vllm-llama-0", "vllm")
+
+
+@pytest.mark.parametrize(("text", "shown", "width"), [
+    ("3 minutes ago", 210.0, 60.0), ("About a minute ago", 90.0, 60.0), ("About an hour ago", 5400.0, 3600.0),
+    ("Less than a second ago", 0.5, 1.0), ("2 weeks ago", 2.5 * 7 * 86400, 7 * 86400.0),
+])  # fmt: skip
+def test_ago(text: str, shown: float, width: float) -> None:
+    stamp = docker.ago(text)
+    assert stamp is not None
+    assert (stamp.seconds, stamp.resolution_s) == (shown, width)
+
+
+def test_sniffers_leave_logs_alone() -> None:
+    """Logs with stamps in front are no docker events, JSON lines no inspect output."""
+    log = b"2025-11-27T14:15:46.607000000Z container die is what I said\n" * 3 + b"x\n" * 10
+    assert docker.EVENTS.sniff(make_head("x", log, True)) == 0
+    assert docker.INSPECT.sniff(make_head("x", b'{"State": "ok", "ExitCode": 1}', True)) == 0

@@ -1,0 +1,191 @@
+"""What collectors put around a line: every prefix is peeled, and its time and speaker kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from forensics.model import StampForm
+from forensics.parsers.envelopes import ENVELOPES, channel_of
+from forensics.parsers.records import Record, unwrap
+
+MESSAGE = "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"
+AT = 1795987457.0  # 2026-11-29T21:24:17Z
+YEARLESS_AT = 975533057.0  # the same in the year 2000
+
+
+def peel(line: str) -> Record:
+    return unwrap(line, 1)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "form", "seconds"),
+    [
+        ("[   39.447599] ", StampForm.BOOT, 39.447599),
+        ("[1934709.674410] ", StampForm.BOOT, 1934709.67441),
+        ("<4>[   39.447599] ", StampForm.BOOT, 39.447599),
+        ("kern  :warn  : [   39.447599] ", StampForm.BOOT, 39.447599),
+        ("local0:notice: [   39.447599] ", StampForm.BOOT, 39.447599),
+        ("[   39.447599 <    0.000301>] ", StampForm.BOOT, 39.447599),
+        ("[   39.447599][ T1234] ", StampForm.BOOT, 39.447599),
+        ("[   39.447599] [    C3] ", StampForm.BOOT, 39.447599),
+        ("gpu-node-7 login: [   39.447599] ", StampForm.BOOT, 39.447599),
+        ("4,550,39447599,-;", StampForm.BOOT, 39.447599),
+        ("4,550,39447599,-,caller=T77;", StampForm.BOOT, 39.447599),
+        ("[Sun Nov 29 21:24:17 2026] ", StampForm.LOCAL, AT),
+        ("kern  :err   : [Sun Nov 29 21:24:17 2026] ", StampForm.LOCAL, AT),
+        ("[Sun Nov 29 21:24:17 2026 <    0.000301>] ", StampForm.LOCAL, AT),
+        ("[So Nov 29 21:24:17 2026] ", StampForm.LOCAL, AT),
+        ("[日 11月 29 21:24:17 2026] ", StampForm.LOCAL, AT),
+        ("2026-11-29T21:24:17,000000+00:00 ", StampForm.INSTANT, AT),
+        ("2026-11-30T05:24:17,000000+08:00 ", StampForm.INSTANT, AT),
+        ("[Nov29 21:24] ", StampForm.YEARLESS, YEARLESS_AT - 17),
+        ("10.5.0.2: kern: warning: [2026-11-29T21:24:17.0Z]: ", StampForm.INSTANT, AT),
+    ],
+)
+def test_every_kernel_prefix_is_peeled(prefix: str, form: StampForm, seconds: float) -> None:
+    """dmesg in its modes, /dev/kmsg, a login prompt on the console, Talos: same message, channel kernel."""
+    record = peel(prefix + MESSAGE)
+    assert (record.text, record.channel) == (MESSAGE, "kernel")
+    assert [(stamp.form, stamp.layer) for stamp in record.stamps] == [(form, "dmesg")]
+    assert record.stamps[0].seconds == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("prefix", ["[  +0.000301] ", "[ +12.000301] ", "[<    0.000010>] ", "kern  :warn  : "])
+def test_prefixes_without_a_time_are_peeled(prefix: str) -> None:
+    """A distance to the line before is no time of its own."""
+    record = peel(prefix + MESSAGE)
+    assert (record.text, record.channel, record.stamps) == (MESSAGE, "kernel", ())
+
+
+def test_the_minute_of_reltime_is_wide() -> None:
+    """`[Nov29 21:24]` says the minute only; the day may be padded."""
+    assert peel("[Nov29 21:24] x").stamps[0].resolution_s == 60
+    assert peel("[Nov 9 21:24] x").text == "x"
+
+
+def test_a_month_in_an_unknown_language_loses_its_time_only() -> None:
+    """The message is still the kernel's."""
+    record = peel("[Вс ноя 29 21:24:17 2026] NVRM: text")
+    assert (record.text, record.channel) == ("NVRM: text", "kernel")
+
+
+@pytest.mark.parametrize(
+    ("line", "forms"),
+    [
+        ("Nov 29 21:24:17 gpu-node-7 kernel: [   39.447599] ", [StampForm.YEARLESS, StampForm.BOOT]),
+        ("Nov  9 21:24:17 gpu-node-7 kernel: [   39.447599] ", [StampForm.YEARLESS, StampForm.BOOT]),
+        ("2026-11-29T21:24:17.123456+00:00 gpu-node-7 kernel: [   39.447599] ", [StampForm.INSTANT, StampForm.BOOT]),
+        ("<4>1 2026-11-29T21:24:17.1Z gpu-node-7 kernel - - -  [   39.447599] ", [StampForm.INSTANT, StampForm.BOOT]),
+        ("2026-11-29T21:24:17,123456+00:00 [   39.447599] ", [StampForm.INSTANT, StampForm.BOOT]),
+        ("Nov 29 21:24:17 gpu-node-7 kernel:", [StampForm.YEARLESS]),
+        ("Nov 29 21:24:17 gpu-node-7 kernel: ", [StampForm.YEARLESS]),
+        ("Nov 29 21:24:17 kernel: ", [StampForm.YEARLESS]),
+        ("Nov 29 21:24:17.123456 gpu-node-7 kernel: ", [StampForm.YEARLESS]),
+        ("11月 29 21:24:17 gpu-node-7 kernel: ", [StampForm.YEARLESS]),
+        ("Sun 2026-11-29 21:24:17 UTC gpu-node-7 kernel: ", [StampForm.INSTANT]),
+        ("Sun 2026-11-29 16:24:17 EST gpu-node-7 kernel: ", [StampForm.LOCAL]),
+        ("Sun 2026-11-29 21:24:17 +08 gpu-node-7 kernel: ", [StampForm.INSTANT]),
+        ("2026-11-29T21:24:17-0500 gpu-node-7 kernel: ", [StampForm.INSTANT]),
+        ("2026-11-29T21:24:17.123456-05:00 kernel: ", [StampForm.INSTANT]),
+        ("1795987457.123456 gpu-node-7 kernel: ", [StampForm.INSTANT]),
+        ("[   39.447599] gpu-node-7 kernel: ", [StampForm.BOOT]),
+        ("[   39.447599                ] gpu-node-7 kernel: ", [StampForm.BOOT]),
+        ("[   39.447599 <    0.000010 >] gpu-node-7 kernel: ", [StampForm.BOOT]),
+        ("[   39.447599 <    0.000010*>] gpu-node-7 kernel: ", [StampForm.BOOT]),
+        ("[   39.447599] kernel: ", [StampForm.BOOT]),
+    ],
+)
+def test_every_journal_and_syslog_prefix_is_peeled(line: str, forms: list[StampForm]) -> None:
+    """journalctl's text modes and rsyslog's templates; imklog's inner time is a second stamp."""
+    record = peel(line + MESSAGE)
+    assert (record.text, record.channel) == (MESSAGE, "kernel")
+    assert [stamp.form for stamp in record.stamps] == forms
+
+
+def test_monotonic_journal_lines_keep_their_host() -> None:
+    """The journal's boot seconds are a layer of their own: its lines are not only the kernel's."""
+    record = peel("[  101.100000] gpu-node-7 systemd[1]: Started vllm.service.")
+    assert (record.channel, record.scope.host, record.stamps[0].layer) == ("systemd", "gpu-node-7", "journal")
+
+
+@pytest.mark.parametrize(
+    ("header", "channel"),
+    [
+        ("kubelet[1184]", "kubelet"), ("containerd[901]", "runtime"), ("docker.service[88]", "runtime"),
+        ("init.scope[1]", "systemd"), ("(vllm[209]", "systemd"), ("(vllm)[209]", "systemd"), ("earlyoom[77]", "oomd"),
+        ("chronyd[612]", "clock"), ("vllm[2301]", "host"), ("vllm.service[2301]", "host"), ("unknown", "host"),
+    ],
+)  # fmt: skip
+def test_the_identifier_tells_who_speaks(header: str, channel: str) -> None:
+    """Units name programs in with-unit; systemd's child has a bracket before exec."""
+    assert peel(f"Nov 29 21:24:17 gpu-node-7 {header}: hello").channel == channel
+    assert channel_of("/usr/sbin/chronyd") == "clock"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("active_anon:1591 inactive_anon:75326 isolated_anon:0", None),
+        ("nvme nvme0: pci function 0000:00:04.0", None),
+        ("IOAPIC[0]: apic_id 0, version 32", None),
+        ("python3[104]: segfault at 10 ip 401964 sp 7ffe error 6 in eater", None),
+        ("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", None),
+        ("systemd[1]: vllm.service: Main process exited, code=killed, status=9/KILL", "systemd"),
+    ],
+)
+def test_kernel_messages_are_not_mistaken_for_headers(text: str, message: str | None) -> None:
+    """Colons are everywhere in kernel text; only systemd and its kin sign what they write to /dev/kmsg."""
+    record = peel(f"[   12.000001] {text}")
+    assert record.channel == (message or "kernel")
+    assert record.text == (text if message is None else text.partition(": ")[2])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ValueError: key: missing", "KeyError: model: x", "Using device: cuda", "Bus error: core dumped"],
+)
+def test_runtime_stamps_prove_no_syslog(text: str) -> None:
+    """`kubectl logs --timestamps` puts UTC in front of any text."""
+    assert peel(f"2026-11-29T21:24:17.123456789Z {text}").text == text
+
+
+def test_engine_headers_stay_inside_their_journal_header() -> None:
+    """vLLM's header is found anywhere in a line, but the journal's time and name come first."""
+    record = peel("Nov 29 21:24:17 gpu-node-7 vllm[7]: (APIServer pid=7) INFO 11-29 21:24:17 [api_server.py:18] up")
+    assert record.envelopes == ("journal-short", "process", "vllm")
+    assert (record.text, record.channel, record.ident, record.scope.host) == ("up", "engine", "vllm", "gpu-node-7")
+    assert [stamp.layer for stamp in record.stamps] == ["journal", "engine"]
+
+
+def test_escapes_are_undone() -> None:
+    """rsyslog writes newline as #012, /dev/kmsg bytes as two hex digits."""
+    assert peel("Nov 29 21:24:17 n kernel: anon 5#012file 7").text == "anon 5\nfile 7"
+    assert peel(r"4,1,2000000,-;\xe6\x98\xbe\xe5\xad\x98\x0arest").text == "显存\nrest"
+    assert peel(" SUBSYSTEM=pci").text == ""
+
+
+def test_journal_json_entries() -> None:
+    """Arrays of bytes, null and repeated fields; the kernel's transport cannot be forged by a name."""
+    base = '"__REALTIME_TIMESTAMP":"1795987457000000","_HOSTNAME":"n"'
+    coloured = peel('{"MESSAGE":[27,91,51,49,109,104,105,27,91,48,109],"SYSLOG_IDENTIFIER":"vllm",' + base + "}")
+    assert (coloured.text, coloured.channel, coloured.stamps[0].seconds) == ("hi", "host", AT)
+    assert peel('{"MESSAGE":null,"SYSLOG_IDENTIFIER":"vllm",' + base + "}").text == ""
+    assert peel('{"MESSAGE":["one","two"],"_COMM":"sshd",' + base + "}").text == "one"
+    forged = peel('{"MESSAGE":"Killed process 1","SYSLOG_IDENTIFIER":"kernel","_TRANSPORT":"syslog",' + base + "}")
+    assert forged.channel == "host"
+    kernel = peel('data: {"MESSAGE":"x","SYSLOG_IDENTIFIER":"kernel","_TRANSPORT":"kernel",' + base + "}")
+    assert kernel.channel == "kernel"
+    unit = peel('\x1e{"MESSAGE":"x","SYSLOG_IDENTIFIER":"systemd","_SYSTEMD_UNIT":"init.scope","UNIT":"v.service",' + base + "}")
+    assert (unit.channel, unit.scope.unit) == ("systemd", "v.service")
+
+
+def test_names_of_envelopes_are_unique() -> None:
+    """A layer is peeled once; the name is how that is known."""
+    names = [name for name, _ in ENVELOPES]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("text", ["", " ", "[", "<", "{", "-- ", "[Nov", "4,,,;", "\x00\x00", "Nov 99 99:99:99 a b: c", "1" * 9000])
+def test_nothing_raises(text: str) -> None:
+    """Bad input is a line without layers."""
+    assert isinstance(peel(text), Record)

@@ -1,0 +1,169 @@
+"""Prometheus text, and series that somebody exported."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from forensics.model import Parsed, StampForm
+from forensics.parsers import FORMATS, metrics
+from forensics.parsers.series_names import limit_factor, meaning, scope_of
+from forensics.sources import identify, make_head
+
+SCRAPE = """# HELP vllm:num_requests_running Number of requests in model execution batches.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="chat"} 141.0
+vllm:num_requests_waiting{model_name="chat",engine="0"} 7.0
+vllm:kv_cache_usage_perc{engine="0",model_name="chat"} 0.231
+vllm:num_preemptions_total{engine="0",model_name="chat"} 4.0
+vllm:request_success_total{engine="0",finished_reason="stop",model_name="chat"} 9120.0
+process_resident_memory_bytes 1.721344e+09
+process_start_time_seconds 1763430870.5
+vllm:cache_config_info{block_size="16",engine="0",gpu_memory_utilization="0.9",num_gpu_blocks="16397"} 1.0
+vllm:time_to_first_token_seconds_bucket{le="0.5"} 3.0
+"""
+
+
+def read(text: str, path: str = "metrics.txt") -> Parsed:
+    form = identify(make_head(path, text.encode(), True), FORMATS)
+    assert form is not None
+    assert form.name.startswith("metrics.")
+    assert form.read is not None
+    return form.read(text, path)
+
+
+def test_one_scrape() -> None:
+    """One event an owner; fractions become percent; the config info tells the engine's arguments."""
+    parsed = read(SCRAPE)
+    engine, process, config = parsed.events
+    assert engine.kind == "metrics"
+    assert engine.scope.process == "Engine 000"
+    assert engine.fields["kv_cache_usage_pct"] == 23.1
+    assert engine.fields["requests_waiting"] == 7.0
+    assert engine.fields["preemptions_total"] == 4.0
+    assert engine.fields["requests_stop_total"] == 9120
+    assert process.fields["process_rss_mib"] == pytest.approx(1641.6, abs=0.01)
+    assert process.fields["process_start_s"] == 1763430870.5
+    assert (config.kind, config.channel) == ("engine_args", "metrics")
+    assert config.fields == {"block_size": 16, "gpu_memory_utilization": 0.9, "num_gpu_blocks": 16397}
+    assert engine.stamps == ()
+    assert parsed.samples == ()
+
+
+def test_several_scrapes_with_times_become_series() -> None:
+    """A loop printed the time above each; a repeated metric starts the next scrape."""
+    text = "".join(f"# scraped at 2026-11-29T21:25:{s}Z\n{SCRAPE.replace('0.231', usage)}" for s, usage in (("10", "0.5"), ("20", "0.9")))
+    parsed = read(text)
+    (usage,) = [sample for sample in parsed.samples if sample.name == "kv_cache_usage_pct"]
+    assert list(usage.values) == [50.0, 90.0]
+    assert (usage.form, usage.stamps[1] - usage.stamps[0]) == (StampForm.INSTANT, 10.0)
+    assert len([event for event in parsed.events if "kv_cache_usage_pct" in event.fields]) == 2
+    without = read(SCRAPE + SCRAPE)
+    assert len([event for event in without.events if "kv_cache_usage_pct" in event.fields]) == 2
+
+
+def test_gpu_exporter_and_cadvisor() -> None:
+    """DCGM figures are GPU states; the Xid gauge is the last one, not a count; containers keep their pod."""
+    parsed = read("""# TYPE DCGM_FI_DEV_FB_USED gauge
+DCGM_FI_DEV_FB_USED{gpu="3",UUID="GPU-5c1f",device="nvidia3",Hostname="gpu-node-7"} 74436
+DCGM_FI_DEV_FB_FREE{gpu="3",UUID="GPU-5c1f",device="nvidia3",Hostname="gpu-node-7"} 6644
+DCGM_FI_DEV_XID_ERRORS{gpu="3",UUID="GPU-5c1f",device="nvidia3",Hostname="gpu-node-7"} 79
+container_memory_working_set_bytes{container="vllm",namespace="inference",pod="vllm-0"} 2.2e+10 1795987517000
+""")
+    state, container = parsed.events
+    assert (state.kind, state.channel) == ("gpu_state", "nvidia")
+    assert (state.fields["memory_used_mib"], state.fields["memory_free_mib"], state.fields["last_xid"]) == (74436, 6644, 79)
+    assert (state.scope.gpu, state.scope.host) == ("GPU-5c1f", "gpu-node-7")
+    assert (container.scope.pod, container.scope.container) == ("vllm-0", "vllm")
+    (sample,) = parsed.samples
+    assert (sample.name, sample.stamps[0]) == ("container_memory_mib", 1795987517.0)
+
+
+def test_broken_lines_are_counted_and_skipped() -> None:
+    """A torn download keeps what can be read."""
+    parsed = read(SCRAPE + 'vllm:num_requests_running{engine="1" 5\nvllm:kv_cache_usage_perc{engine="1",mod')
+    assert parsed.events[0].fields["requests_running"] == 141.0
+    assert "2 broken metric lines" in parsed.diagnostics[0].message
+
+
+def test_key_value_files_are_no_metrics() -> None:
+    """`oom_kill 0` has the shape of a sample without labels."""
+    assert metrics.FORMAT.sniff(make_head("memory.events", b"low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n", True)) == 0
+
+
+def test_a_range_query_as_csv() -> None:
+    """Unix times; labels in columns; bytes become MiB."""
+    parsed = read("timestamp,pod,container,container_memory_working_set_bytes\n1795987517,vllm-0,vllm,1048576\n"
+                  "1795987577,vllm-0,vllm,2097152\n1795987577,vllm-1,vllm,\n", "ws.csv")  # fmt: skip
+    (sample,) = parsed.samples
+    assert (sample.name, list(sample.values), sample.scope.pod) == ("container_memory_mib", [1.0, 2.0], "vllm-0")
+    assert (sample.form, sample.stamps[0], list(sample.lines)) == (StampForm.INSTANT, 1795987517.0, [2, 3])
+
+
+def test_hand_made_loops() -> None:
+    """Local times, units in the names, a limit that repeats; `_utc` makes the time an instant."""
+    parsed = read("time,memory.current_bytes,memory.max_bytes\n2026-11-29 21:25:17,3145728,4194304\n2026-11-29 21:25:27,4194304,4194304\n")
+    assert list(parsed.samples[0].values) == [3.0, 4.0]
+    assert parsed.samples[0].form is StampForm.LOCAL
+    (limit,) = parsed.events
+    assert limit.fields["memory_max_bytes"] == 4194304
+    utc = read("minute_utc;rss_gib;pid\n2026-11-24T08:00Z;2;77\n2026-11-24T08:01Z;3;77\n")
+    assert (utc.samples[0].name, list(utc.samples[0].values), utc.samples[0].scope.pid) == ("process_rss_mib", [2048.0, 3072.0], 77)
+
+
+def test_grafana_exports() -> None:
+    """Labels in the column name, units in the cells, or a `Value` below a file that says what it is."""
+    parsed = read('"Time","DCGM_FI_DEV_FB_USED{gpu=""0"", Hostname=""gpu-node-7""}"\n"2026-11-29 21:25:17","74436"\n"2026-11-29 21:26:17","74440"\n')
+    assert (parsed.samples[0].name, parsed.samples[0].scope.gpu) == ("gpu_memory_used_mib", "0")
+    hinted = read("Time,Value\n2026-11-29 21:25:17,2.00 GB\n2026-11-29 21:26:17,1.00 GB\n", "graphs/container_memory_working_set_bytes.csv")
+    assert list(hinted.samples[0].values) == [2048.0, 1024.0]
+
+
+def test_columns_without_meaning_are_left_alone() -> None:
+    """Recognised, not used, and said so."""
+    parsed = read("minute_utc,requests,p95_ms\n2026-11-24T08:00Z,927,3533\n2026-11-24T08:01Z,870,4124\n")
+    assert parsed.samples == ()
+    assert "not used" in parsed.diagnostics[0].message
+
+
+def test_the_http_api_of_prometheus() -> None:
+    """Matrix and vector results."""
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": [
+        {"metric": {"__name__": "vllm:num_requests_waiting", "pod": "vllm-0"}, "values": [[1795987517, "3"], [1795987577, "9"]]},
+        {"metric": {"__name__": "up"}, "values": [[1795987517, "1"]]},
+    ]}}  # fmt: skip
+    parsed = read(json.dumps(answer), "range.json")
+    (sample,) = parsed.samples
+    assert (sample.name, list(sample.values), sample.scope.pod) == ("requests_waiting", [3.0, 9.0], "vllm-0")
+    broken = read(json.dumps(answer)[:-40], "range.json")
+    assert len(broken.diagnostics) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("vllm_num_requests_running", ("requests_running", 1.0)),
+        ("DCGM_FI_DEV_FB_USED_MiB", ("gpu_memory_used_mib", 1.0)),
+        ("rss_mb", ("process_rss_mib", 1.0)),
+        ("mem_avail_gib", ("host_memory_available_kib", 2.0**20)),
+        ("gpu_memory_used_mib", ("gpu_memory_used_mib", 1.0)),
+        ("kv_cache_usage_pct", ("kv_cache_usage_pct", 1.0)),
+        ("rss", None),
+        ("memory", None),
+        ("requests", None),
+        ("bytes", None),
+    ],
+)
+def test_names_need_a_unit(name: str, expected: tuple[str, float] | None) -> None:
+    """A bare number of a bare name could mean anything."""
+    assert meaning(name) == expected
+
+
+def test_limits_and_labels() -> None:
+    """Names of limits; label names of several exporters."""
+    assert limit_factor("container_spec_memory_limit_bytes") == 1
+    assert limit_factor("memory.max_mib") == 2**20
+    assert limit_factor("memory.current_bytes") is None
+    scope = scope_of({"exported_pod": "a", "pod": "exporter", "container_name": "POD", "GPU": "0", "pid": "x"})
+    assert (scope.pod, scope.container, scope.gpu, scope.pid) == ("a", "", "0", None)
