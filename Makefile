@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SAMPLE := samples/kv-cache-startup/bundle
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint eval bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,9 @@ test: $(STAMP) lint
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+eval: $(STAMP)
+	$(BIN)/python tests/evaluate.py
 
 bench: $(STAMP)
 	$(BIN)/python tests/bench.py

@@ -120,6 +120,13 @@ class Scope:
     """Index, UUID or PCI bus id, as printed (bus ids normalised to `dddd:bb:dd`)."""
     rank: int | None = None
 
+    @classmethod
+    def from_parts(cls, parts: Mapping[str, str | None]) -> Scope:
+        """A scope from named text parts, as the groups of a regex give them; blank ones stay unknown."""
+        known = {name: value for name, value in parts.items() if value}
+        numbers = {name: int(known.pop(name)) for name in ("pid", "rank") if name in known}
+        return cls(**known, **numbers)  # type: ignore[arg-type]
+
     def merged(self, outer: Scope) -> Scope:
         """This scope, with its unknown parts taken from `outer`."""
         missing = {

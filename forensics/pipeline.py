@@ -16,7 +16,7 @@ from .errors import NothingReadableError
 from .model import Diagnostic, Event, Finding, Role, Source
 from .report import BundleInfo, Report
 from .report.text import derived_title
-from .signatures import Library, Matcher, load
+from .signatures import Library, Matcher, load, load_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Options:
     clocks: ClockOptions = ClockOptions()
     budget: Budget = Budget()
     patterns: Path | None = None
-    """Root of the pattern library; none for the one that comes with the package."""
+    """A folder of signatures and causes that add to the built-in library, or replace those with the same id."""
     prefilter: bool = True
     """False makes the scan keep every line: slow, and the report must be the same."""
 
@@ -62,8 +62,12 @@ def analyze(*paths: str | Path, options: Options = Options(), progress: ingest.P
 
 
 def load_library(root: Path | None = None) -> Library:
-    """The pattern library with its derived findings known."""
-    return load(root or resources.patterns(), DERIVED)
+    """The pattern library with its derived findings known; the signatures and causes below `root` are laid over it.
+
+    Raises `LibraryError` with all problems of a broken folder.
+    """
+    built_in = load(resources.patterns(), DERIVED, trusted=True)
+    return built_in if root is None else load_over(built_in, root, DERIVED)
 
 
 def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:

@@ -1,7 +1,7 @@
 """Which format is a member, and whose is it.
 
-Content decides the format: each `Format` looks at the first lines and says how sure it is. A path only gives hints
-about the owner (node, namespace, pod, container), read from the layouts of well-known collectors.
+Content decides the format: each `Format` looks at the first lines and says how sure it is. A path only gives
+hints about the owner (node, namespace, pod, container), read from the layouts of well-known collectors.
 """
 
 from __future__ import annotations
@@ -47,10 +47,8 @@ class Format:
     series: Callable[[Head], tuple[SeriesSpec, ...]] | None = None
     """Series to read during the scan, made from the head (for instance from a CSV header)."""
     samples: Callable[[Scanned, str, Head], Parsed] | None = None
-    """(scan, source path, head) → facts, for large tables: they are scanned like a log, but read by this instead of by
-    the log parser. Such a format has `series` and no `read`."""
-    samples: Callable[[Scanned, str, Head], Parsed] | None = None
-    """(scan result, source path, head) → facts of a table that was scanned, not read whole."""
+    """(scan, source path, head) → facts, for large tables: they are scanned like a log, but read by this
+    instead of by the log parser. Such a format has `series` and no `read`."""
 
 
 def make_head(path: str, data: bytes, whole: bool, encoding: str = "utf-8") -> Head:
@@ -76,7 +74,7 @@ def identify(head: Head, formats: tuple[Format, ...]) -> Format | None:
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
 _GENERATED = rf"[a-z0-9][a-z0-9.-]*-{_SAFE}{{6,10}}-{_SAFE}{{5}}"
-"""A pod of a Deployment: the alphabet of Kubernetes' suffixes has neither vowels nor 0, 1, 3, so dates do not fit."""
+"""A pod of a Deployment: Kubernetes' suffixes have neither vowels nor 0, 1, 3, so dates do not fit."""
 _NO_CONTAINER = r"(?:logs?|describe|events?|previous|current|pod|stdout|stderr|dmesg|metrics)\b"
 """File names in a pod's folder that are no container's."""
 _OWNERS = tuple(
@@ -121,7 +119,7 @@ def owner(path: str) -> Scope:
     for pattern in _OWNERS:
         found = pattern.search(path)
         if found:
-            scope = scope.merged(Scope(**{k: v for k, v in found.groupdict().items() if v}))
+            scope = scope.merged(Scope.from_parts(found.groupdict()))
     if not scope.container_id and (found := _CONTAINER_ID.search(path)):
         scope = scope.merged(Scope(container_id=found[1]))
     return scope

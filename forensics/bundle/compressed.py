@@ -211,7 +211,7 @@ class _Zstd:
         import zstandard
 
         self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._out = b""
+        self._out = memoryview(b"")
 
     @property
     def eof(self) -> bool:
@@ -226,10 +226,10 @@ class _Zstd:
         return not self._out and not self._frame.eof
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        if data:
-            self._out += self._frame.decompress(data)
+        if data:  # only after all of the output was taken
+            self._out = memoryview(self._frame.decompress(data))
         part, self._out = self._out[:max_length], self._out[max_length:]
-        return part
+        return bytes(part)
 
 
 def _is_lzma(head: bytes) -> bool:

@@ -47,6 +47,13 @@ class Clocks:
         skew = self.skews.get(frame) if frame else None
         return (skew.seconds, skew.doubt_s) if skew else (0.0, 0.0)
 
+    def unplaced_s(self, index: int) -> float:
+        """How wrong a lane may be that a skewed host may have written, as far as anybody knows."""
+        key = self.lanes.lanes[index].key
+        if key.host or key.layer in ("k8s", "kubectl", "age") or self.solutions[index].frame:
+            return 0.0
+        return max((abs(skew.seconds) for skew in self.skews.values()), default=0.0)
+
     def instant(self, index: int, line: int, wall: float, resolution_s: float) -> Timestamp | None:
         """A printed time of a lane as an instant."""
         solution = self.solutions.get(index)
@@ -55,7 +62,8 @@ class Clocks:
         utc, doubt_s = solution.at(line, wall)
         skew_s, skew_doubt_s = self.skew(solution.frame)
         basis = Basis.SKEW_CORRECTED if skew_s else solution.basis
-        return Timestamp(utc - skew_s, max(resolution_s, _MILLISECOND) + doubt_s + skew_doubt_s, basis)
+        doubt_s += skew_doubt_s + self.unplaced_s(index)
+        return Timestamp(utc - skew_s, max(resolution_s, _MILLISECOND) + doubt_s, basis)
 
     def aged(self, event: Event, stamp: RawStamp) -> Timestamp | None:
         """An age as an instant; ages of things that a skewed node wrote carry its skew."""

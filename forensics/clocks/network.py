@@ -21,6 +21,8 @@ _MOST_LINKS = 3000
 _SHOWN = 12
 """Anchors that the clock table names."""
 _CHUNK = 9
+_QUEUE_S = 0.3
+"""A wall clock stamps kernel lines when they are received, so much later."""
 _LAG_S = {Kind.RECORD: 0.0, Kind.TEXT: 0.0, Kind.FACT: 1.0, Kind.LOOSE: 15.0}
 """How far apart two readings of one moment may be, beyond their printed units."""
 
@@ -200,7 +202,7 @@ def local_solution(
 def boot_solution(lane: Lane, found: Estimate, frame: str, doubt_s: float, sure: bool) -> Solution:
     """Seconds since boot: the epoch wanders, so it is taken from the anchors nearest to each time."""
     knots = sorted(knot for run in found.runs for knot in _knots(run))
-    own_doubt_s = max(run.width_s + run.scatter_s for run in found.runs)
+    own_doubt_s = max(run.width_s + run.scatter_s for run in found.runs) + _QUEUE_S
     piece = Piece(
         float("inf"), tuple(wall for wall, _ in knots), tuple(c for _, c in knots), own_doubt_s + doubt_s
     )

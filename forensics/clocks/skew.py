@@ -16,8 +16,6 @@ from ..model import ClockAnchor, Event
 from .offsets import ENOUGH, GATE_S
 from .stampers import Stampers
 
-LEAST_S = 2.0
-"""Below this a difference is rounding and lag."""
 _LAG_S = 0.5
 """The API server stores an event about so much later."""
 
@@ -71,13 +69,13 @@ def _measured(host: str, anchors: list[ClockAnchor]) -> Skew | None:
             residual_s=scatter_s,
             note=f"{len(values)} comparisons of {host} with other machines disagree (scatter {scatter_s:.0f} s)",
         )
-    if abs(centre) <= LEAST_S:
-        return None
     near = [value for value in values if abs(value - centre) <= GATE_S]
     low, high = max(near) - 1.0, min(near) + 1.0 + _LAG_S
     if low > high:
         low, high = min(near) - 1.0, max(near) + 1.0
-    seconds, doubt_s = round((low + high) / 2, 2), (high - low) / 2
+    if low <= 0 <= high:
+        return None
+    seconds, doubt_s = round((low + high) / 2, 2), (high - low) / 2 + _LAG_S
     sure = len(near) >= ENOUGH
     note = f"the clock of {host} runs {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
     if not sure:

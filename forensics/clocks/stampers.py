@@ -50,7 +50,7 @@ class Stampers:
         self.specified = frozenset(e.scope.pod for e in events if e.kind == "pod_spec" and e.scope.pod)
         """Pods whose environment is known."""
         for event in events:
-            node = event.fields.get("node")
+            node = event.fields.get("node") or (event.scope.host if event.channel == "k8s" else "")
             if isinstance(node, str) and node and event.scope.pod:
                 self._pod_nodes.setdefault(event.scope.pod, node)
         nodes = {event.scope.host for event in events if event.scope.host}

@@ -90,9 +90,9 @@ DERIVED: dict[str, Derived] = {
             "probe_kill_serving", "gpu_leak", "host_leak", "config_exception", "uncaught_exception", "first_hang", "killed_after_grace", "kv_budget_spent",
         )),
         (Role.SYMPTOM, Severity.ERROR, (
-            "gpu_neighbour", "gpu_fragmented", "gpu_climb", "host_climb", "oomkilled_status", "oomkilled_child",
+            "gpu_neighbour", "foreign_process", "gpu_fragmented", "gpu_climb", "host_climb", "oomkilled_status", "oomkilled_child",
             "gpu_smaller_than_named", "probe_budget_short", "kv_saturated", "unexplained_exit", "silent_death",
-            "node_kill_nearby", "restart_loop", "shm_small",
+            "node_kill_nearby", "shm_small",
         )),
         (Role.CONTEXT, Severity.NOTICE, (
             "kv_full", "kv_low", "traffic_flat", "traffic_grew", "free_but_refused", "request_absurd", "queue_grew",

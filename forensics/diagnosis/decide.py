@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..model import Event, Finding, Role, Samples, Severity, Source
+from ..model import Event, Finding, Locator, Role, Samples, Source
 from ..signatures import Library
 from . import deaths as death_stage
 from . import entities as entity_stage
@@ -13,11 +13,10 @@ from . import evidence as evidence_stage
 from . import facts, gaps, impact, ledger, lives, rank, rules, trends
 from .case import Case, conclude
 from .model import ChainLink, Confidence, Death, Decoy, Diagnosis, Hypothesis, Incident, Life, Phase
-from .rules.series import saturation
+from .rules.series import FULL_PCT, saturation
 
 REFUSALS = ("vllm.context_length_exceeded", "vllm.request_too_long", "vllm.request_rejected")
 MANY_REFUSALS = 3
-_FINDING_ORDER = lambda f: (f.time.utc_s is None, f.time.utc_s or 0.0, f.locator.source, f.locator.line, f.signature)  # noqa: E731
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +142,13 @@ def _assemble(case: Case, judged: _Judged, hypotheses: tuple[Hypothesis, ...], d
         deaths=deaths,
         hypotheses=hypotheses,
         chain=_chain(top, explained, deaths),
-        consequences=tuple(sorted(explained, key=_FINDING_ORDER)),
+        consequences=tuple(sorted(explained, key=evidence_stage.order)),
         decoys=judged.decoys,
         contributing=tuple(
             f for f in judged.evidence
             if f.role is Role.SYMPTOM and (f.signature, f.locator) not in used and f not in explained
         ),
+        observations=tuple(f for f in judged.evidence if f.signature.startswith("derived.")),
     )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _chain(top: Hypothesis, explained: Sequence[Finding], deaths: Sequence[Death
     root = first_cause(top)
     links = [ChainLink(root, "root")] if root is not None else []
     seen = {root.signature} if root is not None else set()
-    for finding in sorted(explained, key=_FINDING_ORDER):
+    for finding in sorted(explained, key=evidence_stage.order):
         if finding.signature not in seen and len(links) < 8:
             seen.add(finding.signature)
             links.append(ChainLink(finding, "explained"))
@@ -166,11 +166,12 @@ def _chain(top: Hypothesis, explained: Sequence[Finding], deaths: Sequence[Death
 def first_cause(hypothesis: Hypothesis) -> Finding | None:
     """The line that a reader should look at first: the earliest decisive finding, printed lines before derived ones."""
     if not hypothesis.decisive:
-        return None
+        ends = [f for f in hypothesis.supporting if f.signature == "derived.unexplained_exit"]
+        return min(ends, key=evidence_stage.order, default=None)
     ground = [base for f in hypothesis.decisive for base in (f.rests_on or (f,))]
-    earliest = min(ground, key=_FINDING_ORDER)
+    earliest = min(ground, key=evidence_stage.order)
     same_moment = [f for f in ground if f.time.earliest_s <= earliest.time.latest_s + REPORT_DELAY_S]
-    return min(same_moment, key=lambda f: (_distance(f), round(f.time.uncertainty_s, 1), *_FINDING_ORDER(f)), default=earliest)
+    return min(same_moment, key=lambda f: (_distance(f), round(f.time.uncertainty_s, 1), *evidence_stage.order(f)), default=earliest)
 
 
 REPORT_DELAY_S = 2.0
@@ -231,10 +232,8 @@ def _saturated(case: Case) -> Incident | None:
     for trend in case.trends:
         if trend.name == "kv_cache_usage_pct" and saturation(case, trend):
             samples = next(s for s in case.samples if s.name == trend.name and s.source == trend.source)
-            from .rules.series import FULL_PCT, event_at
-
             point = next(p for p in trends.points_of(samples) if p[1] >= FULL_PCT)
-            finding = conclude("kv_saturated", event_at(samples, point), {"kv_cache_usage_pct": trend.maximum})
+            finding = conclude("kv_saturated", trends.event_at(samples, point), {"kv_cache_usage_pct": trend.maximum})
             preempted = tuple(case.named("vllm.preempted_v0", "sglang.retract"))
             return _alone(case, "kv_saturation", (finding, *preempted), trend.entity)
     return None
@@ -299,7 +298,7 @@ def _answer(case: Case, incidents: tuple[Incident, ...]) -> Diagnosis:
     main = incidents[0]
     verdict = main.hypotheses[0]
     derived = _unique(f for i in incidents for h in i.hypotheses for f in (*h.evidence, *h.against))
-    everything = sorted(_unique((*case.findings, *derived)), key=_FINDING_ORDER)
+    everything = sorted(_unique((*case.findings, *derived)), key=evidence_stage.order)
     numbered = {id(f): f"F{n}" for n, f in enumerate(everything, 1)}
     named = {(f.signature, f.locator): numbered[id(f)] for f in everything}
     incidents = tuple(_numbered(incident, named) for incident in incidents)
@@ -320,20 +319,20 @@ def _answer(case: Case, incidents: tuple[Incident, ...]) -> Diagnosis:
 
 
 def _unique(findings: Iterable[Finding]) -> list[Finding]:
-    seen: dict[tuple[str, object], Finding] = {}
+    seen: dict[tuple[str, Locator], Finding] = {}
     for finding in findings:
         seen.setdefault((finding.signature, finding.locator), finding)
     return list(seen.values())
 
 
-def _with_id(finding: Finding, names: dict[tuple[str, object], str]) -> Finding:
+def _with_id(finding: Finding, names: Mapping[tuple[str, Locator], str]) -> Finding:
     return replace(
         finding, id=names.get((finding.signature, finding.locator), ""),
         rests_on=tuple(_with_id(base, names) for base in finding.rests_on),
     )  # fmt: skip
 
 
-def _numbered(incident: Incident, names: dict[tuple[str, object], str]) -> Incident:
+def _numbered(incident: Incident, names: Mapping[tuple[str, Locator], str]) -> Incident:
     def own(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         return tuple(_with_id(f, names) for f in _unique(findings))
 

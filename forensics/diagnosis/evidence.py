@@ -49,6 +49,12 @@ def sift(case: Case, death: Death, findings: Iterable[Finding]) -> Sifted:
 SAME_FACT_S = 5.0
 
 
+def order(finding: Finding) -> tuple[bool, float, str, int, str]:
+    """Time, then place: a total order of findings; those without a time come last."""
+    moment = finding.time.utc_s
+    return (moment is None, moment or 0.0, finding.locator.source, finding.locator.line, finding.signature)
+
+
 def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """One finding a fact: the same thing said by several sources, or several times in a row, counts once.
 
@@ -59,7 +65,7 @@ def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     for finding in ordered:
         if not any(_same_fact(other, finding) for other in kept):
             kept.append(finding)
-    kept.sort(key=lambda f: (f.time.utc_s is None, f.time.utc_s or 0.0, f.locator.source, f.locator.line))
+    kept.sort(key=order)
     return tuple(kept)
 
 

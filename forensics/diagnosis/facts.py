@@ -24,6 +24,7 @@ _LEDGER = (
     "activation_peak_gib", "non_torch_gib", "graph_gib", "graph_estimated_gib", "requested_gib", "init_s",
     "checkpoint_gib", "available_ram_gib",
 )  # fmt: skip
+_OBSERVED = frozenset({"derived.kv_low", "derived.kv_full", "derived.queue_grew", "derived.gpu_climb", "derived.host_climb"})
 _HIDDEN = frozenset({"logger", "ident", "basis", "phase", "frames", "tasks", "process_sentences", "message", "started_s", "finished_s",
                      "first_seen_s", "last_seen_s", "last_state", "output", "failed_procs"})  # fmt: skip
 
@@ -35,9 +36,13 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     if life is not None:
         _configuration(case, life, facts)
     _specification(case, incident.entity, facts)
+    for finding in incident.observations:
+        if finding.signature in _OBSERVED:
+            _evidence(finding, facts)
     for finding in (*incident.hypotheses[0].supporting, *incident.hypotheses[0].decisive):
         _evidence(finding, facts)
     _deaths(case, incident, facts)
+    _curves(case, incident, facts)
     return dict(sorted(facts.items()))
 
 
@@ -91,6 +96,14 @@ def _evidence(finding: Finding, facts: dict[str, Any]) -> None:
     free = finding.fields.get("gpu_free_gib")
     if isinstance(free, int | float):
         facts["gpu_free_mib"] = round(free * 1024, 2)
+
+
+def _curves(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """Peaks of the GPU memory curves that concern the incident."""
+    peaks = [t for t in case.trends if t.name == "gpu_memory_used_mib" and t.points > 1]
+    own = [t for t in peaks if case.entities.same(t.entity, incident.entity)] or peaks
+    if own:
+        facts["gpu_memory_peak_mib"] = max(t.maximum for t in own)
 
 
 def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:

@@ -140,6 +140,8 @@ class Incident:
     consequences: tuple[Finding, ...]
     decoys: tuple[Decoy, ...]
     contributing: tuple[Finding, ...]
+    observations: tuple[Finding, ...] = ()
+    """What the rules concluded about the death that was judged, used or not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 
-from ..model import Samples
+from ..model import Basis, Event, Locator, Samples, Timestamp
 from .entities import Entities
 from .model import Trend
 
@@ -176,6 +176,13 @@ def build(samples: Iterable[Samples], entities: Entities) -> tuple[Trend, ...]:
         if trend is not None:
             trends.append(trend)
     return tuple(sorted(trends, key=lambda t: (t.name, t.source, t.gpu, t.entity)))
+
+
+def event_at(samples: Samples, point: Point) -> Event:
+    """A point of a series as an event that a report can quote."""
+    place = Locator(samples.source, point[2], point[2])
+    time = Timestamp(point[0], 1.0, Basis.EXACT)
+    return Event(place, "sample", "metrics", f"{samples.name} {point[1]:g}", scope=samples.scope, time=time)
 
 
 def flat_traffic(samples: Iterable[Samples], start_s: float, end_s: float) -> bool | None:

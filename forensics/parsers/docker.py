@@ -18,7 +18,7 @@ from ..sources import Format, Head
 from .json_yaml import read_json
 from .k8s_objects import quoted
 from .k8s_values import instant_at, known, shown, terminated_text
-from .located import Object, dig, int_at, line_at, object_at, text_at
+from .located import Object, dig, int_at, line_at, object_at, strings_at, text_at
 from .tables import Header, header_of
 
 LAYER = "docker"
@@ -73,7 +73,8 @@ def _event(line: str, number: int, source: str) -> Event | None:
             entry = json.loads(line)
         except (ValueError, RecursionError):
             return None
-        labels = {str(k): str(v) for k, v in (dig(entry, "Actor", "Attributes") or {}).items()}
+        attributes = dig(entry, "Actor", "Attributes")
+        labels = {k: str(v) for k, v in attributes.items()} if isinstance(attributes, dict) else {}
         kind, action, identity = "container", text_at(entry, "Action"), text_at(entry, "Actor", "ID")
         nanos, seconds = int_at(entry, "timeNano"), int_at(entry, "time")
         exact = nanos / 1e9 if nanos is not None else seconds
@@ -83,7 +84,8 @@ def _event(line: str, number: int, source: str) -> Event | None:
     if kind != "container" or action.startswith("exec_"):
         return None
     scope = _scope(labels.get("name", ""), identity, labels)
-    text = f"container {action.strip()} {identity}".rstrip()
+    told = ", ".join(f"{key}={value}" for key, value in labels.items())
+    text = f"container {action.strip()} {identity} ({told})"
     event = Event(Locator(source, number, number), "log", "runtime", text, (stamp,) if stamp else (), scope)
     return _refined(event, action.strip(), labels, scope.container or identity[:12])
 
@@ -111,8 +113,8 @@ def _refined(event: Event, action: str, labels: Mapping[str, str], label: str) -
 
 def _sniff_events(head: Head) -> int:
     lines = [line for line in head.lines if line.strip()]
-    known = sum(1 for line in lines if _EVENT.fullmatch(line) or _JSON_EVENT.fullmatch(line))
-    return 95 if lines and known >= 0.6 * len(lines) else 0
+    ours = sum(1 for line in lines if _EVENT.fullmatch(line) or _JSON_EVENT.fullmatch(line))
+    return 95 if lines and ours >= 0.6 * len(lines) else 0
 
 
 def read_inspect(text: str, source: str) -> Parsed:
@@ -143,13 +145,13 @@ def _inspected(entry: Object, source: str) -> Iterator[Event]:
         "status": status, "exit_code": code, "oom_killed": killed if isinstance(killed, bool) else None,
         "restart_count": int_at(entry, "RestartCount"), "memory_limit_bytes": int_at(host, "Memory") or None,
         "shm_size_bytes": None if shared_ipc else int_at(host, "ShmSize"),
-        "args": tuple(str(part) for part in (text_at(entry, "Path"), *(dig(entry, "Args") or ())) if part),
+        "args": tuple(filter(None, (text_at(entry, "Path"), *strings_at(entry, "Args")))),
         "image": text_at(entry, "Config", "Image"), "error": text_at(state, "Error"),
         "restart_policy": text_at(host, "RestartPolicy", "Name"),
         "health": text_at(state, "Health", "Status"),
         "started_s": started.seconds if started else None,
         "finished_s": finished.seconds if finished else None,
-        "env": dict(item.split("=", 1) for item in dig(entry, "Config", "Env") or () if "=" in str(item)),
+        "env": dict(item.split("=", 1) for item in strings_at(entry, "Config", "Env") if "=" in item),
     }  # fmt: skip
     stamp = started if running else finished
     line = line_at(state, "Status") or line_at(entry, "State")

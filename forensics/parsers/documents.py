@@ -19,7 +19,7 @@ from .json_yaml import read_json, read_yaml
 from .k8s_facts import DEFAULT_SHM_BYTES
 from .k8s_objects import quoted
 from .k8s_values import known
-from .located import Object, dig, object_at, objects_at, text_at
+from .located import Object, dig, object_at, objects_at, strings_at, text_at
 
 _SERVICES = regex.compile(r"^services:\s*(?:#.*)?$", regex.MULTILINE)
 _SERVICE_KEY = regex.compile(r"^\s+(?:image|build):", regex.MULTILINE)
@@ -88,7 +88,7 @@ def _service(name: str, service: Object, line: int, source: str) -> Event:
 
 def _words(value: Any) -> tuple[str, ...]:
     if isinstance(value, list):
-        return tuple(str(word) for word in value)
+        return strings_at(value)
     if not isinstance(value, str):
         return ()
     try:

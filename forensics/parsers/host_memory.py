@@ -132,9 +132,7 @@ def _read_free(section: Section, source: str, stamp: RawStamp | None, points: Po
     for number, text in enumerate([*section.lines, " total used free "], section.line):
         if _FREE_HEADER.fullmatch(text):
             if fields:
-                part = Section(
-                    section.title, line, section.lines[line - section.line : number - section.line]
-                )
+                part = _part(section, line, section.lines[line - section.line : number - section.line])
                 events.append(_event(part, source, _memory_text(fields), fields, stamp))
                 if stamp is not None:
                     _sample(fields, stamp, points, line)

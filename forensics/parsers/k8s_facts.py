@@ -13,7 +13,7 @@ from typing import Any
 from ..model import Event, Locator, Scope
 from . import embedded
 from .k8s_values import container_id, gpus, instant_at, known, probe_fields, terminated_text, whole
-from .located import Object, dig, int_at, line_at, object_at, objects_at, text_at
+from .located import Object, dig, int_at, line_at, object_at, objects_at, strings_at, text_at
 
 MESSAGE_CHARS = 8192
 """The kubelet keeps at most 4096 bytes of a termination message."""
@@ -81,8 +81,8 @@ def _container_spec(container: Object) -> dict[str, Any]:
     )
     fields: dict[str, Any] = {
         "image": text_at(container, "image"),
-        "args": _strings(dig(container, "args")),
-        "command": _strings(dig(container, "command")),
+        "args": strings_at(container, "args"),
+        "command": strings_at(container, "command"),
         "env": {
             text_at(item, "name"): text_at(item, "value")
             for item in objects_at(container, "env")
@@ -95,10 +95,6 @@ def _container_spec(container: Object) -> dict[str, Any]:
     for kind in ("liveness", "readiness", "startup"):
         fields |= probe_fields(kind, object_at(container, f"{kind}Probe"))
     return fields
-
-
-def _strings(value: Any) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, list) else ()
 
 
 def _shm_size_bytes(container: Object, spec: Object) -> int | None:

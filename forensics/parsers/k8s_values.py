@@ -9,7 +9,7 @@ import regex
 
 from .. import stamps
 from ..model import RawStamp, Scope, StampForm
-from .located import Object, dig, int_at, text_at
+from .located import Object, dig, int_at, strings_at, text_at
 
 LAYER = "k8s"
 """The API server's clock: UTC, printed to the second."""
@@ -147,9 +147,8 @@ def probe_fields(prefix: str, probe: Object) -> dict[str, object]:
             port = int_at(probe, key, "port")
             fields["port"] = port if port is not None else text_at(probe, key, "port")
             fields["path"] = text_at(probe, key, "path") or text_at(probe, key, "service")
-            command = dig(probe, key, "command")
-            if isinstance(command, list):
-                fields["path"] = " ".join(str(part) for part in command)
+            if kind == "exec":
+                fields["path"] = " ".join(strings_at(probe, key, "command"))
     for key, (name, default) in _PROBE_NUMBERS.items():
         number = int_at(probe, key)
         fields[name] = default if number is None else number

@@ -37,8 +37,8 @@ class _Kill:
     victim: lines.Victim
     group: str = ""
     """Cgroup whose tasks all die with this one."""
-    members: dict[int, _Kill] = field(default_factory=dict)
-    """Those tasks by pid; the first victim is printed again among them."""
+    members: list[_Kill] = field(default_factory=list)
+    """Those tasks; the first victim is printed again among them."""
 
 
 @dataclass(slots=True)
@@ -86,8 +86,7 @@ class _Assembly:
         elif victim := lines.killed(text):
             self._kill(_Kill(record, text, numbers[-1], victim))
         elif path := lines.group_path(text):
-            if self._group.kills:
-                self._group.kills[-1].group = path
+            self._begin_group(path)
             return
         elif text.startswith(("Out of memory and no killable", "Kernel panic - not syncing")):
             self.close()
@@ -104,9 +103,17 @@ class _Assembly:
         self._storms.setdefault(_DIGITS.sub("#", kill.record.raw), []).append(kill.record.line)
         last = group.kills[-1] if group.kills else None
         if last is not None and last.group and not group.open:
-            last.members.setdefault(kill.victim.pid, kill)
+            last.members.append(kill)
         else:
             group.kills.append(kill)
+
+    def _begin_group(self, path: str) -> None:
+        """`Tasks in … are going to be killed`: those to come die with the kill printed last."""
+        kills = self._group.kills
+        if kills and kills[-1].members:  # the last one was no member, but the first of another group
+            kills.append(kills[-1].members.pop())
+        if kills:
+            kills[-1].group = path
 
     def _fact(self, record: Record, text: str) -> bool:
         """Facts that belong to a report even when its beginning is lost."""
@@ -162,11 +169,12 @@ class _Assembly:
             facts = _facts_of(group, index)
             self.events.append(self._event(kill, facts, group))
             self.used.add(kill.record.line)
-            for member in kill.members.values():
-                if member.victim.pid != kill.victim.pid:
-                    shared = {key: value for key, value in facts.items() if not key.startswith("victim_")}
-                    shared |= {"task_memcg": kill.group}
-                    self.events.append(self._event(member, shared, group, member=True))
+            shared = {key: value for key, value in facts.items() if not key.startswith("victim_")}
+            shared["task_memcg"] = kill.group
+            others = {member.victim.pid: member for member in reversed(kill.members)}
+            for pid, member in reversed(others.items()):
+                if pid != kill.victim.pid:
+                    self.events.append(self._event(member, dict(shared), group, member=True))
 
     def _add_cut_kill(self, group: _Group) -> None:
         """A log that ends after the summary, or after `Kill process`: decided, not yet done."""

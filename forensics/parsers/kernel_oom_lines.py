@@ -56,14 +56,13 @@ _UID = regex.compile(r"UID:(\d+) ")
 _ADJ = regex.compile(r"oom_score_adj:(-?\d+)\s*$")
 _GROUP = regex.compile(r"Tasks in (?P<path>/.*?) are going to be killed due to memory\.oom\.group set")
 _BODY = regex.compile(
-    r"""\s*(?: (?:Hardware\ name|Workqueue|Call\
-    [Tt]race|Mem-Info|R[A-Z0-9]{2}|Code|FS|CS|CR2|EFLAGS|Stack|Tasks\ state.*):.* |
-    </?(?:TASK|IRQ|NMI|EOI|SOFTIRQ)> | (?:\?\ )?[\w.]+\+0x[0-9a-f]+/0x.* | \[<[0-9a-f]+>\].* |
-    (?:active_|inactive_|isolated_|unevictable|slab_|mapped|sec_pagetables|kernel_misc|free)\w*:\d.* | Node\
-    \d+\ .* | lowmem_reserve\[\].* | \d+\ total\ pagecache\ pages | \d+\ pages\ .* | Swap\ cache\ stats:.* |
-    (?:swap|memory\+swap|kmem):\ usage\ .* | Memory\ cgroup\ min\ protection\ .* | [a-z_0-9]+\ \d+ |
-    COMPACTION\ is\ disabled.* | .{0,16}\ cpuset=\S+\ mems_allowed=\S+ )\s*""",
-    regex.DOTALL | regex.VERBOSE,
+    r"\s*(?:(?:Hardware name|Workqueue|Call [Tt]race|Mem-Info|R[A-Z0-9]{2}|Code|FS|CS|CR2|EFLAGS|Stack):.*|"
+    r"</?(?:TASK|IRQ|NMI|EOI|SOFTIRQ)>|(?:\? )?[\w.]+\+0x[0-9a-f]+/0x.*|\[<[0-9a-f]+>\].*|"
+    r"(?:active_|inactive_|isolated_|unevictable|slab_|mapped|sec_pagetables|kernel_misc|free)\w*:\d.*|"
+    r"Node \d+ .*|lowmem_reserve\[\].*|\d+ total pagecache pages|\d+ pages .*|Swap cache stats:.*|"
+    r"Tasks state .*|(?:swap|memory\+swap|kmem): usage .*|Memory cgroup min protection .*|[a-z_0-9]+ \d+|"
+    r"COMPACTION is disabled.*|.{0,16} cpuset=\S+ mems_allowed=\S+)\s*",
+    regex.DOTALL,
 )
 _ORPHAN = regex.compile(r"[a-z_0-9]+ \d+\s*|\[ *\d+\] +\d+ +\d+ +\d+ .*", regex.DOTALL)
 _SIZE_FIELDS = {

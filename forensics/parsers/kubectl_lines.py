@@ -60,7 +60,7 @@ def settle(records: Iterable[Record]) -> list[Record]:
     for record in records:
         if record.text.startswith("==== ") and (found := _SECTION.match(record.text)):
             opens = record.text.startswith(SECTION_START)
-            section = Scope(**found.groupdict()) if opens else Scope()
+            section = Scope.from_parts(found.groupdict()) if opens else Scope()
             continue
         if _NOTE.match(record.text) and record.channel in ("", "container"):
             own = _scope_of(record.text)

@@ -66,7 +66,7 @@ def int_at(value: Any, *path: str | int) -> int | None:
     if isinstance(found, bool):
         return None
     if isinstance(found, int):
-        return found
+        return found if abs(found) < 1 << 63 else None
     return int(found) if isinstance(found, str) and regex.fullmatch(r"-?\d{1,18}", found) else None
 
 
@@ -80,6 +80,14 @@ def objects_at(value: Any, *path: str | int) -> list[Object]:
     """The mappings in a list at a path."""
     found = dig(value, *path)
     return [item for item in found if isinstance(item, Object)] if isinstance(found, list) else []
+
+
+def strings_at(value: Any, *path: str | int) -> tuple[str, ...]:
+    """The scalars in a list at a path, as text."""
+    found = dig(value, *path)
+    if not isinstance(found, list):
+        return ()
+    return tuple(text_at(found, i) for i, item in enumerate(found) if isinstance(item, str | int | float))
 
 
 def line_at(value: Any, *path: str | int) -> int:

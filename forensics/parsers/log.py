@@ -161,7 +161,7 @@ def common_scope(records: Sequence[Record]) -> Scope:
             value = getattr(record.scope, name)
             if value and not (name == "host" and record.scope.process):  # Ray prints the worker's address there
                 seen.add(value)
-    return Scope(**{name: next(iter(seen)) for name, seen in values.items() if len(seen) == 1})
+    return Scope.from_parts({name: next(iter(seen)) for name, seen in values.items() if len(seen) == 1})
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,8 @@ def join_kills(records: Sequence[Record], source: str, taken: frozenset[int] = f
         elif kill is not None and text.startswith(_USERS):
             kill.in_users = True
             _take(kill, record)
+        elif kill is not None and kill.in_users and text.startswith("PID"):
+            _take(kill, record)
         elif kill is not None and kill.in_users:
             user = _USER.match(text.strip())
             if user:
@@ -166,7 +168,7 @@ def _read_status(text: str, source: str) -> Parsed:
     events: list[Event] = []
     lines = text.split("\n")
     starts = [i for i, line in enumerate(lines) if _STATUS.match(line)]
-    for i, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for i, end in zip(starts, [*starts[1:], len(lines)], strict=False):
         found = _STATUS.match(lines[i])
         stamp = stamps.iso(found["stamp"], "ray") if found else None
         told, section = [], ""

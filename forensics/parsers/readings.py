@@ -45,7 +45,8 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
             around = unwrap(f"{rows.columns['head'][row] or ''}-")
             stamp = around.stamps[-1] if around.stamps else None
             if rows.spec in RSS:
-                scope = Scope(host=around.scope.host, process=names[row] or "", pid=int(pids[row]) if pids[row] else None)
+                pid = pids[row]
+                scope = Scope(host=around.scope.host, process=names[row] or "", pid=int(pid) if pid else None)
                 points.add("process_rss_mib", scope, stamp, line, kib / 1024)
             else:
                 points.add("host_memory_available_kib", Scope(host=around.scope.host), stamp, line, kib)

@@ -40,7 +40,7 @@ _CRIO_NAMED = regex.compile(
 )
 _CRIO_STARTED = regex.compile(
     rf"Started container.*?containerID=(?P<id>{_ID})"
-    r" description=(?P<namespace>[^/\s]+)/(?P<pod>[^/\s]+)/(?P<name>\S+)"
+    r" description=(?P<namespace>[^/\s]+)/(?P<pod>[^/\s]+)/(?P<name>[^\s\"]+)"
 )
 
 _TASK_OOM = regex.compile(rf"TaskOOM event .*?(?:container_id:\"|ContainerID:)(?P<id>{_ID})")

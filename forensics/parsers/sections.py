@@ -38,7 +38,7 @@ _STARTS = tuple(
 )
 _KUBECTL = regex.compile(r"(?:kubectl|oc) (?:exec|debug)\b(?P<rest>.*)")
 _OPTION = regex.compile(r"(?:-n|--namespace|-c|--container|--target)[ =]\S+")
-_OPTION_PAIR = regex.compile(r"(--?\w+)[ =](\S+)")
+_OPTION_PAIR = regex.compile(r"(?<!\S)(--?\w+)[ =](\S+)")
 NOBODY = Scope()
 
 

@@ -1,8 +1,11 @@
-"""Texts of a report in both languages. They live in `templates/texts.<language>.toml`; this module only fills them."""
+"""Texts of a report in both languages. They live in `templates/*.<language>.toml`; this module only fills them.
+
+`texts.*.toml` words what the diagnosis found (derived findings, decoys, gaps); `labels.*.toml` holds the headings,
+columns and labels of the report. Texts know one kind of markup: backticks around code.
+"""
 
 from __future__ import annotations
 
-import string
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -14,48 +17,69 @@ from .. import resources
 from ..diagnosis.model import Decoy, Diagnosis, Gap
 from ..model import Finding
 
-_CONTROL = regex.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
+LANGUAGES = ("en", "zh")
+
+_COLOUR = regex.compile(r"\x1b\[[0-9;:]*m")
+_UNPRINTABLE = regex.compile(r"[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]")
+_PLACEHOLDER = regex.compile(r"\{([a-z][a-z0-9_]*)\}")
+_SIZE = regex.compile(r"\{([a-z][a-z0-9_]*_(kib|mib|gib))\} (?:K|M|G)iB")
+_UNIT_KIB = {"kib": 1.0, "mib": 1024.0, "gib": 1024.0**2}
 
 
 @cache
 def texts(language: str) -> Mapping[str, Any]:
-    """All fixed texts of a language."""
-    path = resources.templates() / f"texts.{language}.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    """All fixed texts of a language: sections of both files in one mapping."""
+    found: dict[str, Any] = {}
+    for name in ("labels", "texts"):
+        path = resources.templates() / f"{name}.{language}.toml"
+        found |= tomllib.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
-def printable(value: str, limit: int) -> str:
-    """One line without control, zero-width and bidi characters; cut at `limit` characters."""
-    line = _CONTROL.sub("\ufffd", value.replace("\t", " ").replace("\r", " ").replace("\n", " ⏎ ")).strip()
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+def printable(value: str, limit: int = 0) -> str:
+    """One line that no terminal, editor or browser acts on; cut at `limit` characters (0: not at all).
 
-
-class _Blank(dict[str, Any]):
-    """Says which placeholders were unknown."""
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        super().__init__(values)
-        self.missing: set[str] = set()
-
-    def __missing__(self, key: str) -> str:
-        self.missing.add(key)
-        return "?"
+    Colours vanish; every other control, escape, zero-width or bidi character becomes U+FFFD and stays visible.
+    """
+    line = _COLOUR.sub("", value) if "\x1b" in value else value
+    line = line.replace("\r\n", "\n").replace("\t", " ").replace("\r", " ").strip().replace("\n", " ⏎ ")
+    if not line.isascii() or not line.isprintable():
+        line = _UNPRINTABLE.sub("\ufffd", line)
+    return line if not limit or len(line) <= limit else line[: limit - 1] + "…"
 
 
 def fill(template: str, values: Mapping[str, Any]) -> str | None:
-    """A text with its `{placeholders}` filled; none when one of them is unknown."""
-    shown = _Blank({name: _shown(value) for name, value in values.items() if value is not None})
-    try:
-        text = string.Formatter().vformat(template, (), shown)
-    except (ValueError, IndexError, KeyError, AttributeError):
-        return template  # braces that are no placeholders, for instance in a command
-    return None if shown.missing else text
+    """A text with its `{placeholders}` filled; none when one of them is unknown. Other braces stay as they are.
+
+    `{x_kib} KiB` (also MiB, GiB) is shown in the unit that reads best.
+    """
+    known = {name: value for name, value in values.items() if value is not None}
+    if any(found[1] not in known for found in _PLACEHOLDER.finditer(template)):
+        return None
+    sized = _SIZE.sub(lambda m: _sized(known[m[1]], m[2]) or m[0], template)
+    return _PLACEHOLDER.sub(lambda m: _shown(known[m[1]]), sized)
+
+
+def _sized(value: Any, unit: str) -> str | None:
+    return size(float(value) * _UNIT_KIB[unit]) if isinstance(value, int | float) else None
+
+
+def size(kib: float) -> str:
+    """`67108864` → `64 GiB`: four digits in the largest unit that gives at least one."""
+    amount, unit = abs(kib), "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    shown = f"{amount:.0f}" if amount >= 1000 else f"{amount:.4g}"
+    return f"{'-' if kib < 0 else ''}{shown} {unit}"
 
 
 def _shown(value: Any) -> str:
+    """A value inside a sentence; it cannot open or close the sentence's code spans."""
     if isinstance(value, float):
         return f"{value:.2f}".rstrip("0").rstrip(".")
-    return str(value)
+    return printable(str(value), 200).replace("`", "'")
 
 
 def headline(diagnosis: Diagnosis, language: str) -> str:
@@ -67,13 +91,15 @@ def derived_title(signature: str, language: str) -> str:
     return str(texts(language)["derived"][signature.removeprefix("derived.")]["title"])
 
 
-def derived_sentence(finding: Finding, language: str) -> str:
-    """The arithmetic of a derived finding in words; its title when a number is missing."""
-    entry = texts(language)["derived"][finding.signature.removeprefix("derived.")]
+def sentence(finding: Finding, language: str) -> str:
+    """The arithmetic of a derived finding in words; empty for others, and when a number is missing."""
+    if not finding.signature.startswith("derived."):
+        return ""
+    because = texts(language)["derived"][finding.signature.removeprefix("derived.")].get("because")
     base: dict[str, Any] = {}
     for ground in finding.rests_on:
         base.update(ground.fields)
-    return fill(entry.get("because", entry["title"]), {**base, **finding.fields}) or str(entry["title"])
+    return fill(because, {**base, **finding.fields}) or "" if because else ""
 
 
 def decoy(item: Decoy, language: str) -> str:

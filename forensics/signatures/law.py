@@ -1,8 +1,8 @@
 """The law of the library: what must hold for every signature, as a list of problems.
 
-Every pattern is used by an example and every example hits exactly the pattern it names, with the values it states;
+Every pattern is used by an example, and every example hits exactly the pattern it names, with the values it states;
 anchors stand in every positive example; every signature has an example that must not match; no signature fires on
-another one's examples unless both say so.
+another one's examples unless one of them says so.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from collections.abc import Iterable, Iterator
 
 from ..errors import Problem
 from ..model import Event, Locator
-from .library import Example, Library, Signature
-from .matching import Matcher
+from .explain import attempt
+from .matching import Hit, Matcher
+from .model import Example, Library, Signature, path_of
+from .snippets import caret
+
 
 def event_of(example: Example, signature: Signature) -> Event:
     """The event that an example stands for."""
@@ -31,61 +34,109 @@ def check(library: Library, only: Iterable[str] | None = None) -> tuple[Problem,
     return tuple(problems)
 
 
-def path_of(signature_id: str) -> str:
-    return signature_id.replace(".", "/", 1) + ".toml"
-
-
 def examples_of(signature: Signature, matcher: Matcher) -> Iterator[Problem]:
     """What is wrong with a signature's own patterns and examples."""
+    yield from completeness(signature)
+    for number in range(1, len(signature.examples) + 1):
+        yield from example_of(signature, number, matcher)
+
+
+def completeness(signature: Signature) -> Iterator[Problem]:
+    """Which examples a signature lacks."""
     path = path_of(signature.id)
     used = {example.pattern for example in signature.examples}
     for pattern in signature.patterns:
         if pattern.name not in used:
-            yield Problem(path, f"patterns.{pattern.name}", "no example uses it", f'add one with match = "{pattern.name}"')
-    if not any(not example.pattern for example in signature.examples):
-        yield Problem(path, "examples", "no near miss", "add a similar line that must not match, with match = false")
-    for number, example in enumerate(signature.examples, 1):
-        key = f"examples.{number}"
-        if example.pattern and not any(anchor in example.text for anchor in signature.anchors):
-            yield Problem(path, f"{key}.text", "holds none of the anchors", "an anchor must be in every matching line")
-        hits = [hit for hit in matcher.hits(event_of(example, signature)) if hit.signature.id == signature.id]
-        solid = [hit for hit in hits if not hit.quoted]
-        if not example.pattern:
-            if solid:
-                yield Problem(path, f"{key}.text", f"must not match, but pattern {solid[0].pattern!r} does")
-            continue
-        if not solid:
-            reason = "is taken for a quotation (level INFO, middle of a line)" if hits else "no pattern matches"
-            yield Problem(path, f"{key}.text", reason, f"expected pattern {example.pattern!r}")
-        elif solid[0].pattern != example.pattern:
-            yield Problem(path, f"{key}.match", f"pattern {solid[0].pattern!r} matches first",
-                          f"expected {example.pattern!r}: order or narrow the patterns")  # fmt: skip
-        else:
-            yield from _fields(path, key, example, solid[0].fields)
+            hint = f'add a line that it matches, with match = "{pattern.name}"'
+            yield Problem(path, f"patterns.{pattern.name}", "no example uses it", hint)
+    if "" not in used:
+        hint = "add a similar line that must not match, with match = false"
+        yield Problem(path, "examples", "there is no example that must not match", hint)
+
+
+def example_of(signature: Signature, number: int, matcher: Matcher) -> Iterator[Problem]:
+    """What is wrong with one example; examples count from 1."""
+    example = signature.examples[number - 1]
+    path, key = path_of(signature.id), f"examples.{number}"
+    if example.pattern and not any(anchor in example.text for anchor in signature.anchors):
+        yield Problem(path, f"{key}.text", "holds none of the anchors", "an anchor must be in every matching line")
+        return
+    hits = [hit for hit in matcher.hits(event_of(example, signature)) if hit.signature.id == signature.id]
+    solid = [hit for hit in hits if not hit.quoted]
+    if not example.pattern:
+        if solid:
+            yield Problem(path, f"{key}.text", f"must not match, but pattern {solid[0].pattern!r} does",
+                          "narrow the pattern", _shown(example, solid[0]))  # fmt: skip
+    elif hits and not solid:
+        yield Problem(path, f"{key}.text", "is taken for a quotation (level INFO, or text of a user)",
+                      "give the example its level, or set quotable = true", _shown(example, hits[0]))  # fmt: skip
+    elif not solid:
+        yield _miss(signature, example, key)
+    elif solid[0].pattern != example.pattern:
+        yield Problem(path, f"{key}.match", f"pattern {solid[0].pattern!r} matches first",
+                      f"expected {example.pattern!r}: order or narrow the patterns")  # fmt: skip
+    else:
+        yield from _fields(path, key, example, solid[0].fields)
+
+
+def _shown(example: Example, hit: Hit) -> str:
+    return caret(example.text, hit.start, hit.end)
+
+
+def _miss(signature: Signature, example: Example, key: str) -> Problem:
+    """The expected pattern does not match: show where it stops."""
+    path = path_of(signature.id)
+    if example.channel not in signature.channels:
+        return Problem(path, f"{key}.channel", f"no pattern matches: channel {example.channel!r} is not listened to",
+                       "add it to `channels`, or correct the example")  # fmt: skip
+    tried = attempt(next(p for p in signature.patterns if p.name == example.pattern), example.text)
+    source = tried.pattern.regex.pattern
+    stop = min(tried.regex_stop, max(len(source) - 1, 0))
+    snippet = f"{caret(source, stop)}\n{caret(example.text, min(tried.text_stop, max(len(example.text) - 1, 0)))}"
+    return Problem(path, f"{key}.text", f"pattern {example.pattern!r} does not match: it {tried.reason}",
+                   "the carets show how far the pattern and the text agree", snippet)  # fmt: skip
 
 
 def _fields(path: str, key: str, example: Example, got: dict[str, object]) -> Iterator[Problem]:
     for name in sorted({*example.fields, *got}):
         if name not in example.fields:
-            yield Problem(path, f"{key}.fields", f"{name} = {got[name]!r} is captured but not stated")
-        elif got.get(name) != example.fields[name]:
-            yield Problem(path, f"{key}.fields.{name}", f"is {got.get(name)!r}, stated {example.fields[name]!r}")
+            yield Problem(path, f"{key}.fields", f"{name} = {got[name]!r} is captured but not stated",
+                          "state every captured value, exactly")  # fmt: skip
+        elif name not in got:
+            yield Problem(path, f"{key}.fields.{name}", f"stated {example.fields[name]!r}, but nothing is captured",
+                          f"pattern {example.pattern!r} has the groups that `types` names")  # fmt: skip
+        elif got[name] != example.fields[name]:
+            yield Problem(path, f"{key}.fields.{name}", f"is {got[name]!r}, stated {example.fields[name]!r}",
+                          "the unit in a field's name is the unit of its value")  # fmt: skip
 
 
 def strangers(library: Library, chosen: frozenset[str] | None = None) -> Iterator[Problem]:
-    """Signatures that fire on another one's examples without a declared overlap; `chosen` limits to pairs with these."""
+    """Signatures that fire on another one's examples without a declared overlap.
+
+    `chosen` limits the pairs to those with one of these.
+    """
+    for owner, number, hit in crossings(library):
+        stranger = hit.signature
+        if chosen is not None and not {stranger.id, owner.id} & chosen:
+            continue
+        if stranger.id in owner.overlaps or owner.id in stranger.overlaps:
+            continue
+        yield Problem(
+            path_of(owner.id), f"examples.{number}", f"{stranger.id} fires on it as well",
+            "narrow one of them, or list the other under `overlaps`", _shown(owner.examples[number - 1], hit),
+        )  # fmt: skip
+
+
+def crossings(library: Library) -> Iterator[tuple[Signature, int, Hit]]:
+    """(owner, number of its matching example, hit of another signature): the confusion matrix off its diagonal.
+
+    A near miss of one signature may be a true hit of another, so only matching examples count.
+    """
     matcher = Matcher(library)
     for owner in library.signatures.values():
         for number, example in enumerate(owner.examples, 1):
+            if not example.pattern:
+                continue
             for hit in matcher.hits(event_of(example, owner)):
-                stranger = hit.signature
-                if stranger.id == owner.id or hit.quoted:
-                    continue
-                if chosen is not None and not {stranger.id, owner.id} & chosen:
-                    continue
-                if stranger.id in owner.overlaps or owner.id in stranger.overlaps:
-                    continue
-                if not example.pattern:
-                    continue  # a near miss of one may be a true hit of another
-                yield Problem(path_of(owner.id), f"examples.{number}", f"{stranger.id} fires on it as well",
-                              "narrow one of them, or list the other under `overlaps`")  # fmt: skip
+                if hit.signature.id != owner.id and not hit.quoted:
+                    yield owner, number, hit

@@ -30,19 +30,20 @@ class Folder:
     problems: tuple[Problem, ...]
 
 
-def load(root: Path, derived: Iterable[str] = ()) -> Library:
+def load(root: Path, derived: Iterable[str] = (), trusted: bool = False) -> Library:
     """The library below `root`. `derived` are ids of findings made by `diagnosis/`, which causes may name.
 
+    A trusted library's regexes are taken as safe: the tests have run the rules of `safety` on them.
     Raises `LibraryError` with all problems.
     """
-    folder = read(root)
+    folder = read(root, trusted=trusted)
     problems = [*folder.problems, *references(folder, Library(folder.signatures, folder.causes), derived)]
     if problems:
         raise LibraryError(tuple(problems))
     return Library(folder.signatures, folder.causes)
 
 
-def read(root: Path, only: Path | None = None) -> Folder:
+def read(root: Path, only: Path | None = None, trusted: bool = False) -> Folder:
     """All pattern files below `root`, or one of them; never raises for what is in them."""
     signatures: dict[str, Signature] = {}
     causes: dict[str, Cause] = {}
@@ -52,7 +53,7 @@ def read(root: Path, only: Path | None = None) -> Folder:
         name = path.relative_to(root).as_posix()
         if name == SETTINGS:
             continue
-        reader = Reader(root, name)
+        reader = Reader(root, name, trusted)
         item = _one(reader, name)
         if reader.problems:
             problems += dict.fromkeys(reader.problems)

@@ -6,6 +6,7 @@ explodes on hostile text is cut and named. Text that a user sent (prompts, reque
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +15,23 @@ import regex
 
 from ..model import Diagnostic, Event, Role, Severity
 from .fields import CONVERTERS
-from .library import Library, Signature
+from .model import Library, Pattern, Signature
 
 TIME_LIMIT_S = 0.5
+"""Longest search of one regex in one message."""
+SLOW_LINES = 20
+"""A signature that ran out of time on so many lines is switched off for the rest of the run."""
 MATCH_CHARS = 8000
 """Characters of a message that patterns see."""
 
 _USER_TEXT = regex.compile(
-    r"(?:Received request [^:]{1,80}: prompt:|\bprompt(?:_text)?['\"]?\s*[:=]|['\"](?:content|messages|input|text)['\"]\s*:|\b(?:user|request|body|payload|query|completion|response_text|output_text)=['\"])"
+    r"(?:Received request [^:]{1,80}: prompt:"
+    r"|\bprompt(?:_text)?['\"]?\s*[:=]"
+    r"|['\"](?:content|messages|input|text)['\"]\s*:"
+    r"|\b(?:user|request|body|payload|query|completion|response_text|output_text)=['\"])"
 )
+_USER_CHANNELS = frozenset({"engine", "plain", "container", "ray", "host"})
+"""Channels on which a service may print what its users sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,59 +57,70 @@ class Matcher:
             for channel in signature.channels:
                 self._by_channel.setdefault(channel, []).append(signature)
         self._all = list(library.signatures.values())
-        self._slow: set[str] = set()
+        self._slow: Counter[str] = Counter()
 
     def hits(self, event: Event) -> Iterator[Hit]:
         """All signatures that fire on an event. On channel `plain` (pasted text) every signature may."""
         text = event.text[:MATCH_CHARS]
         candidates = self._all if event.channel == "plain" else self._by_channel.get(event.channel, ())
-        limit = _user_text_start(text) if event.channel in ("engine", "plain", "container", "ray", "host") else len(text)
+        limit = user_text_start(event, text)
         for signature in candidates:
-            if signature.kinds and event.kind not in signature.kinds and event.channel != "plain":
-                continue
-            if not any(anchor in text for anchor in signature.anchors):
-                continue
-            for pattern in signature.patterns:
-                found = self._search(signature, pattern.regex, text, event)
-                if found is None:
-                    continue
-                try:
-                    fields = {
-                        name: CONVERTERS[kind](found[name])
-                        for name, kind in pattern.types.items()
-                        if found[name] is not None
-                    }
-                except (ValueError, OverflowError):
-                    continue  # a number that is none: not this message
-                quoted = found.start() >= limit or _is_talk(signature, event, text, found.start())
-                yield Hit(signature, pattern.name, fields, found.start(), found.end(), quoted)
-                break
+            if fits_kind(signature, event) and any(anchor in text for anchor in signature.anchors):
+                hit = self._first(signature, event, text, limit)
+                if hit is not None:
+                    yield hit
 
-    def _search(
-        self, signature: Signature, pattern: regex.Pattern[str], text: str, event: Event
-    ) -> regex.Match[str] | None:
-        try:
-            return pattern.search(text, timeout=TIME_LIMIT_S)
-        except TimeoutError:
-            if signature.id not in self._slow:
-                self._slow.add(signature.id)
-                self.diagnostics.append(Diagnostic(
-                    event.locator.source, event.locator.line, Severity.WARNING,
-                    f"signature {signature.id} ran out of time on this line and was skipped there",
-                    "simplify its regex: nested repetition is the usual reason",
-                ))  # fmt: skip
+    def _first(self, signature: Signature, event: Event, text: str, limit: int) -> Hit | None:
+        """The first pattern that matches, if any does."""
+        for pattern in signature.patterns:
+            found = self._search(signature, pattern, text, event)
+            fields = None if found is None else captured(pattern, found)
+            if found is not None and fields is not None:
+                quoted = found.start() >= limit or is_talk(signature, event, found.start())
+                return Hit(signature, pattern.name, fields, found.start(), found.end(), quoted)
+        return None
+
+    def _search(self, signature: Signature, pattern: Pattern, text: str, event: Event) -> regex.Match[str] | None:
+        if self._slow[signature.id] >= SLOW_LINES:
             return None
+        try:
+            return pattern.regex.search(text, timeout=TIME_LIMIT_S)
+        except TimeoutError:
+            self._slow[signature.id] += 1
+        told = {1: "ran out of time on this line and was skipped there",
+                SLOW_LINES: f"ran out of time on {SLOW_LINES} lines and was switched off from here on"}  # fmt: skip
+        if what := told.get(self._slow[signature.id]):
+            self.diagnostics.append(Diagnostic(
+                event.locator.source, event.locator.line, Severity.WARNING,
+                f"signature {signature.id} (pattern {pattern.name}) {what}",
+                "`oomforensics patterns lint` shows on what kind of text it explodes",
+            ))  # fmt: skip
+        return None
 
 
-def _user_text_start(text: str) -> int:
-    found = _USER_TEXT.search(text)
+def fits_kind(signature: Signature, event: Event) -> bool:
+    """Whether a signature may fire on an event of this kind; pasted text has no kinds."""
+    return not signature.kinds or event.kind in signature.kinds or event.channel == "plain"
+
+
+def captured(pattern: Pattern, found: regex.Match[str]) -> dict[str, Any] | None:
+    """The typed values of a match; none when one of them is no number after all: not this message."""
+    try:
+        return {
+            name: CONVERTERS[kind](found[name]) for name, kind in pattern.types.items() if found[name] is not None
+        }
+    except (ValueError, OverflowError):
+        return None
+
+
+def user_text_start(event: Event, text: str) -> int:
+    """Where text that a user sent begins in a message; the end of the message when there is none."""
+    found = _USER_TEXT.search(text) if event.channel in _USER_CHANNELS else None
     return found.start() if found else len(text)
 
 
-def _is_talk(signature: Signature, event: Event, text: str, start: int) -> bool:
-    """A cause told at INFO, or in the middle of an ordinary line, is talk about an error, not the error."""
-    if signature.quotable or signature.role is not Role.CAUSE or event.channel not in ("engine", "container", "host"):
+def is_talk(signature: Signature, event: Event, start: int) -> bool:
+    """A cause told at INFO, in the middle of an ordinary line, is talk about an error, not the error."""
+    if signature.quotable or signature.role is not Role.CAUSE or event.kind != "log":
         return False
-    if event.kind != "log":
-        return False
-    return event.level in ("INFO", "DEBUG") and start > 0
+    return event.channel in ("engine", "container", "host") and event.level in ("INFO", "DEBUG") and start > 0

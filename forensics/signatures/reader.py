@@ -27,6 +27,8 @@ class Reader:
     root: Path
     path: str
     """Relative to the root."""
+    trusted: bool = False
+    """True for a library whose regexes need no check of their safety."""
     problems: list[Problem] = field(default_factory=list)
     source: str = ""
     """Text of the file, to show places in it."""

@@ -10,7 +10,7 @@ repeat is rigid (`(?:[0-9a-f]{4}:){3}`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -136,7 +136,7 @@ class _Automaton:
         follow: dict[int, list[int]] = {}
         for a, b in self.steps:
             follow.setdefault(a, []).append(b)
-        if any(times > 1 and a in _reachable({b}, follow) for (a, b), times in self.steps.items()):
+        if any(times > 1 and a in _reachable(b, follow) for (a, b), times in self.steps.items()):
             return True
         pairs = self._pairs(follow)
         back: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -144,8 +144,8 @@ class _Automaton:
             for other in nexts:
                 back.setdefault(other, []).append(pair)
         for q in follow:
-            there = _reachable({(q, q)}, pairs)
-            if any(a != b for a, b in there & _reachable({(q, q)}, back)):
+            there, here = _reachable((q, q), pairs), _reachable((q, q), back)
+            if any(a != b for a, b in there & here):
                 return True
         return False
 
@@ -169,12 +169,12 @@ def _joined(parts: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(position for part in parts for position in part)
 
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=Hashable)
 
 
-def _reachable(start: set[_T], follow: Mapping[_T, Iterable[_T]]) -> set[_T]:
+def _reachable(start: _T, follow: Mapping[_T, Iterable[_T]]) -> set[_T]:
     """All that can be reached in any number of steps, the start included."""
-    found, waiting = set(start), list(start)
+    found, waiting = {start}, [start]
     while waiting:
         for other in follow.get(waiting.pop(), ()):
             if other not in found:

@@ -46,7 +46,10 @@ def test_single_files(path: str, text: str, fields: dict[str, object]) -> None:
 
 def test_statistics_get_units() -> None:
     """Amounts are bytes, counters are not."""
-    (event,) = events("anon 742563840\nfile 4096\nshmem 8192\ninactive_file 0\npgfault 181347\nworkingset_refault_file 3\n", "memory.stat")
+    (event,) = events(
+        "anon 742563840\nfile 4096\nshmem 8192\ninactive_file 0\npgfault 181347\nworkingset_refault_file 3\n",
+        "memory.stat",
+    )
     assert event.fields["anon_bytes"] == 742563840
     assert event.fields["shmem_bytes"] == 8192
     assert event.fields["pgfault"] == 181347
@@ -57,7 +60,8 @@ def test_the_owner_comes_from_the_path() -> None:
     """Pod uid and container id of a path as the node has it."""
     container = "9b" * 32
     path = (
-        "sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod7f3c9a52_1d0e_4b7b_9c55_2f6b1e0d9a41.slice/"
+        "sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod7f3c9a52_1d0e_4b7b_9c55"
+        "_2f6b1e0d9a41.slice/"
         f"cri-containerd-{container}.scope/memory.max"
     )
     (event,) = events("4096\n", path)
@@ -69,10 +73,13 @@ def test_the_owner_comes_from_the_path() -> None:
     "text",
     [
         "== memory.max\n429496729600\n== memory.events\nlow 0\nhigh 0\nmax 0\noom 1\noom_kill 1\n",
-        "==> /sys/fs/cgroup/memory.max <==\n429496729600\n\n==> /sys/fs/cgroup/memory.events <==\nlow 0\nmax 0\noom 1\noom_kill 1\n",
+        "==> /sys/fs/cgroup/memory.max <==\n429496729600\n\n==> /sys/fs/cgroup/memory.events <==\nlow 0\n"
+        "max 0\noom 1\noom_kill 1\n",
         "$ cat /sys/fs/cgroup/memory.max\n429496729600\n$ cat /sys/fs/cgroup/memory.events\nmax 0\noom 1\noom_kill 1\n",
-        "root@vllm-0:/# cat /sys/fs/cgroup/memory.max\n429496729600\nroot@vllm-0:/# cat /sys/fs/cgroup/memory.events\nmax 0\noom 1\noom_kill 1\n",
-        "/sys/fs/cgroup/memory.max:429496729600\n/sys/fs/cgroup/memory.events:max 0\n/sys/fs/cgroup/memory.events:oom 1\n"
+        "root@vllm-0:/# cat /sys/fs/cgroup/memory.max\n429496729600\n"
+        "root@vllm-0:/# cat /sys/fs/cgroup/memory.events\nmax 0\noom 1\noom_kill 1\n",
+        "/sys/fs/cgroup/memory.max:429496729600\n/sys/fs/cgroup/memory.events:max 0\n"
+        "/sys/fs/cgroup/memory.events:oom 1\n"
         "/sys/fs/cgroup/memory.events:oom_kill 1\n",
     ],
     ids=["headings", "head", "prompt", "root prompt", "grep"],
@@ -97,7 +104,12 @@ def test_a_time_above_the_files_is_theirs() -> None:
 
 def test_numbers_say_nothing_without_a_name() -> None:
     """A lone number or unknown keys are nobody's."""
-    for path, text in (("notes.txt", "103079215104\n"), ("memory.txt", "5\n"), ("x.txt", "a 1\nb 2\n"), ("memory.max", "lots\n")):
+    for path, text in (
+        ("notes.txt", "103079215104\n"),
+        ("memory.txt", "5\n"),
+        ("x.txt", "a 1\nb 2\n"),
+        ("memory.max", "lots\n"),
+    ):
         form = identify(make_head(path, text.encode(), True), FORMATS)
         assert form is None or form.name != "cgroup"
 

@@ -28,7 +28,7 @@ EVENTS = f"""\
 def test_events_text() -> None:
     """Deaths with code and run time; executions of health checks and networks are left out."""
     oom, die, start, health, kill = docker.read_events(EVENTS, "docker-events.txt").events
-    assert oom.text == f"container oom {CID}"
+    assert oom.text == f"container oom {CID} ({ATTRIBUTES})"
     assert (die.kind, die.text) == (
         "container_terminated",
         "container vllm terminated: reason= exit_code=137",
@@ -40,8 +40,9 @@ def test_events_text() -> None:
     assert die.scope.to_dict() == {"container": "vllm", "container_id": CID}
     assert die.raw == EVENTS.split("\n")[1]
     assert start.kind == "container_started"
-    assert health.text == f"container health_status: unhealthy {CID}"
+    assert health.text == f"container health_status: unhealthy {CID} ({ATTRIBUTES})"
     assert (kill.kind, kill.fields["signal"]) == ("container_kill", 15)
+    assert kill.text == f"container kill {CID} (signal=15, {ATTRIBUTES})"
 
 
 def test_events_json() -> None:
@@ -90,7 +91,7 @@ def test_inspect_of_a_running_container() -> None:
     text = inspect(
         Status="running", Running=True, ExitCode=0, OOMKilled=False, FinishedAt="2025-11-27T03:20:00Z"
     )
-    state, _, ended = sorted(docker.read_inspect(text, "i").events, key=lambda e: e.kind != "docker_state")
+    state, _, ended = docker.read_inspect(text, "i").events
     assert "exit_code" not in state.fields
     assert (ended.kind, ended.fields["last_state"]) == ("container_started", True) or ended.fields[
         "last_state"

@@ -62,7 +62,8 @@ def test_backup_of_a_compose_file() -> None:
 
 
 @pytest.mark.parametrize(("text", "size"), [
-    ("8gb", 8 << 30), ("512m", 512 << 20), ("64M", 64 << 20), ("1024", 1024), ("1.5g", 3 << 29), ("half", None),
+    ("8gb", 8 << 30), ("512m", 512 << 20), ("64M", 64 << 20), ("1024", 1024), ("1.5g", 3 << 29),
+    ("half", None),
 ])  # fmt: skip
 def test_sizes(text: str, size: int | None) -> None:
     assert documents.size_bytes(text) == size

@@ -47,7 +47,8 @@ def test_the_config_line_in_its_three_wordings(lead: str, generation: str | None
     """Version and keys; nested objects do not confuse the commas."""
     event = refine(
         f"{lead} with config: model='m', dtype=torch.bfloat16, max_seq_len=65536, tensor_parallel_size=8, "
-        "observability_config=ObservabilityConfig(otlp_traces_endpoint=None, x=[1, 2]), enable_prefix_caching=True, "
+        "observability_config=ObservabilityConfig(otlp_traces_endpoint=None, x=[1, 2]), "
+        "enable_prefix_caching=True, "
         'compilation_config={"level":3,"use_inductor":true,"sizes":[512,504]}'
     )
     assert event.kind == "engine_config"

@@ -28,9 +28,7 @@ def test_the_figures_that_decide_memory() -> None:
     assert event.fields["num_key_value_heads"] == 8
     assert event.fields["dtype"] == "bfloat16"
     assert event.fields["architectures"] == ("MistralForCausalLM",)
-    assert event.text == (
-        "MistralForCausalLM: 40 layers, 8 KV heads of 128, bfloat16, up to 131072 positions"
-    )
+    assert event.text == ("MistralForCausalLM: 40 layers, 8 KV heads of 128, bfloat16, up to 131072 positions")
 
 
 def test_missing_figures_are_derived() -> None:
@@ -43,7 +41,8 @@ def test_missing_figures_are_derived() -> None:
 def test_a_multimodal_model_has_its_language_part() -> None:
     """The nested text config wins; quantization, latent attention and layer types are kept."""
     fields = model_config({
-        "architectures": ["X"], "model_type": "x_vl", "hidden_size": 1, "quantization_config": {"quant_method": "fp8"},
+        "architectures": ["X"], "model_type": "x_vl", "hidden_size": 1,
+            "quantization_config": {"quant_method": "fp8"},
         "text_config": {
             "num_hidden_layers": 61, "hidden_size": 7168, "num_attention_heads": 128, "kv_lora_rank": 512,
             "qk_rope_head_dim": 64, "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
@@ -77,7 +76,8 @@ def test_only_model_configs_are_claimed() -> None:
          {"model": "/models/x", "max_model_len": 32000, "swap_space": 8}),
         (["/bin/bash", "-lc", "vllm serve x/y \\\n  --tensor-parallel-size 4 \\\n  --trust-remote-code\n"],
          {"model": "x/y", "tensor_parallel_size": 4, "trust_remote_code": True}),
-        (["python3", "-m", "sglang.launch_server", "--model-path", "m", "--tp", "2", "--mem-fraction-static", "0.88"],
+        (["python3", "-m", "sglang.launch_server", "--model-path", "m", "--tp", "2",
+            "--mem-fraction-static", "0.88"],
          {"model": "m", "tensor_parallel_size": 2, "mem_fraction_static": 0.88}),
         (["--limit-mm-per-prompt", '{"image": 4, "video": 0}', "--kv-cache-dtype", "fp8"],
          {"limit_mm_per_prompt": {"image": 4, "video": 0}, "kv_cache_dtype": "fp8"}),

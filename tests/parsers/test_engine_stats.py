@@ -15,14 +15,22 @@ from forensics.scan import scan
 
 THROUGHPUT = "Avg prompt throughput: 210.4 tokens/s, Avg generation throughput: 97.5 tokens/s, "
 WORDINGS = {
-    "0.4 V0": THROUGHPUT + "Running: 9 reqs, Swapped: 1 reqs, Pending: 4 reqs, GPU KV cache usage: 61.5%, CPU KV cache usage: 2.0%",
-    "0.5.4 V0": THROUGHPUT + "Running: 9 reqs, Swapped: 1 reqs, Pending: 4 reqs, GPU KV cache usage: 61.5%, CPU KV cache usage: 2.0%.",
+    "0.4 V0": THROUGHPUT +
+        "Running: 9 reqs, Swapped: 1 reqs, Pending: 4 reqs, GPU KV cache usage: 61.5%, CPU KV cache usage: "
+        "2.0%",
+    "0.5.4 V0": THROUGHPUT +
+        "Running: 9 reqs, Swapped: 1 reqs, Pending: 4 reqs, GPU KV cache usage: 61.5%, CPU KV cache usage: "
+        "2.0%.",
     "0.7.0 V1": "Running: 9 reqs, Waiting: 4 reqs ",
-    "0.7.3 V1": THROUGHPUT + "Running: 9 reqs, Waiting: 4 reqs, GPU KV cache usage: 61.5%, Prefix cache hit rate: 12.5%",
-    "0.8.5": "Engine 003: " + THROUGHPUT + "Running: 9 reqs, Waiting: 4 reqs, GPU KV cache usage: 61.5%, Prefix cache hit rate: 12.5%",
-    "0.11.2": "2 Engines Aggregated: " + THROUGHPUT + "Running: 9 reqs, Waiting: 4 reqs, GPU KV cache usage: 61.5%, "
+    "0.7.3 V1": THROUGHPUT +
+        "Running: 9 reqs, Waiting: 4 reqs, GPU KV cache usage: 61.5%, Prefix cache hit rate: 12.5%",
+    "0.8.5": "Engine 003: " + THROUGHPUT +
+        "Running: 9 reqs, Waiting: 4 reqs, GPU KV cache usage: 61.5%, Prefix cache hit rate: 12.5%",
+    "0.11.2": "2 Engines Aggregated: " + THROUGHPUT +
+        "Running: 9 reqs, Waiting: 4 reqs, GPU KV cache usage: 61.5%, "
     "Prefix cache hit rate: 12.5%, External prefix cache hit rate: 99.0%, MM cache hit rate: 98.0%",
-    "0.33": "Engine 003: " + THROUGHPUT + "Running: 9 reqs, Waiting: 4 reqs, Deferred: 2 reqs, KV fetch: 1 reqs, "
+    "0.33": "Engine 003: " + THROUGHPUT +
+        "Running: 9 reqs, Waiting: 4 reqs, Deferred: 2 reqs, KV fetch: 1 reqs, "
     "XPU KV cache usage: 61.5%, External prefix cache hit rate: 99.0%",
 }  # fmt: skip
 
@@ -44,7 +52,9 @@ def test_every_wording_gives_its_numbers(wording: str) -> None:
     }  # fmt: skip
     absent = {"requests_swapped"} if "Swapped" not in line else set()
     absent |= {"prefix_cache_hit_pct"} if ", Prefix" not in line else set()
-    absent |= {"prompt_tokens_per_s", "generation_tokens_per_s", "kv_cache_usage_pct"} if wording == "0.7.0 V1" else set()
+    absent |= (
+        {"prompt_tokens_per_s", "generation_tokens_per_s", "kv_cache_usage_pct"} if wording == "0.7.0 V1" else set()
+    )
     assert found == {name: values for name, values in expected.items() if name not in absent}
 
 
@@ -56,7 +66,8 @@ def test_the_scan_and_python_read_the_same(spec: engine_stats.SeriesSpec) -> Non
         "INFO 11-29 21:25:17 metrics.py:449] Prefix cache hit rate: GPU: 12.50%, CPU: 0.00%",
         "[2026-11-29 21:25:17 TP0] Decode batch, #running-req: 3, #token: 900, token usage: 0.25, "
         "cuda graph: True, gen throughput (token/s): 124.47, #queue-req: 5",
-        "[2026-11-29 21:25:17 TP0] Prefill batch. #new-seq: 1, #new-token: 9, #cached-token: 0, token usage: 0.10, "
+        "[2026-11-29 21:25:17 TP0] Prefill batch. #new-seq: 1, #new-token: 9, #cached-token: 0, token "
+        "usage: 0.10, "
         "#running-req: 2, #queue-req: 7",
         "Running: many reqs, Waiting: none",
         "what is Running: 3 reqs?",
@@ -125,7 +136,8 @@ def test_engines_and_pods_are_separate_series() -> None:
 def test_sglang_batches_in_percent() -> None:
     """Its usage is a fraction of the token pool."""
     found = read(
-        "[2026-11-29 21:25:17 TP0] Decode batch, #running-req: 3, #token: 900, token usage: 0.25, cuda graph: True, "
+        "[2026-11-29 21:25:17 TP0] Decode batch, #running-req: 3, #token: 900, token usage: 0.25, cuda "
+        "graph: True, "
         "gen throughput (token/s): 124.47, #queue-req: 5"
     )
     assert found["kv_cache_usage_pct"].values == array.array("d", [25.0])

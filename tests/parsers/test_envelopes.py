@@ -175,7 +175,9 @@ def test_journal_json_entries() -> None:
     assert forged.channel == "host"
     kernel = peel('data: {"MESSAGE":"x","SYSLOG_IDENTIFIER":"kernel","_TRANSPORT":"kernel",' + base + "}")
     assert kernel.channel == "kernel"
-    unit = peel('\x1e{"MESSAGE":"x","SYSLOG_IDENTIFIER":"systemd","_SYSTEMD_UNIT":"init.scope","UNIT":"v.service",' + base + "}")
+    unit = peel(
+        '\x1e{"MESSAGE":"x","SYSLOG_IDENTIFIER":"systemd","_SYSTEMD_UNIT":"init.scope","UNIT":"v.service",' + base + "}"
+    )
     assert (unit.channel, unit.scope.unit) == ("systemd", "v.service")
 
 
@@ -185,7 +187,9 @@ def test_names_of_envelopes_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("text", ["", " ", "[", "<", "{", "-- ", "[Nov", "4,,,;", "\x00\x00", "Nov 99 99:99:99 a b: c", "1" * 9000])
+@pytest.mark.parametrize(
+    "text", ["", " ", "[", "<", "{", "-- ", "[Nov", "4,,,;", "\x00\x00", "Nov 99 99:99:99 a b: c", "1" * 9000]
+)
 def test_nothing_raises(text: str) -> None:
     """Bad input is a line without layers."""
     assert isinstance(peel(text), Record)

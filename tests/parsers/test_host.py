@@ -51,21 +51,36 @@ def test_free_in_all_units(path: str, cells: tuple[str, ...], total_kib: int) ->
 
 def test_meminfo_and_counters() -> None:
     """/proc/meminfo in KiB, kill counters of /proc/vmstat, pressure by resource."""
-    (meminfo,) = kinds("MemTotal:        1496284 kB\nMemFree:         1316540 kB\nMemAvailable:    1249148 kB\nActive(anon):      28540 kB\n", "meminfo")
-    assert meminfo.fields == {"mem_total_kib": 1496284, "mem_free_kib": 1316540, "mem_available_kib": 1249148, "active_anon_kib": 28540}
+    (meminfo,) = kinds(
+        "MemTotal:        1496284 kB\nMemFree:         1316540 kB\nMemAvailable:    1249148 kB\n"
+        "Active(anon):      28540 kB\n",
+        "meminfo",
+    )
+    assert meminfo.fields == {
+        "mem_total_kib": 1496284,
+        "mem_free_kib": 1316540,
+        "mem_available_kib": 1249148,
+        "active_anon_kib": 28540,
+    }
     (counters,) = kinds("allocstall_normal 22011\npgmajfault 2201118\noom_kill 9\n", "meminfo", "proc/vmstat")
     assert counters.fields["oom_kill_total"] == 9
-    (pressure,) = kinds("==> /proc/pressure/memory <==\nsome avg10=0.71 avg60=0.15 avg300=0.03 total=123773\n", "meminfo")
+    (pressure,) = kinds(
+        "==> /proc/pressure/memory <==\nsome avg10=0.71 avg60=0.15 avg300=0.03 total=123773\n", "meminfo"
+    )
     assert pressure.fields["memory_some_avg10_pct"] == 0.71
 
 
 def test_vmstat_rows_with_times_are_samples() -> None:
     """`vmstat -t` names the zone of its times in the header."""
     parsed = read(
-        "--procs-- -----------------------memory---------------------- ---swap-- -----io---- -system-- ----------cpu---------- -----timestamp-----\n"
-        "   r    b         swpd         free         buff        cache   si   so    bi    bo   in   cs  us  sy  id  wa  st                 UTC\n"
-        "   1    0            5       591140            0       146092    0    0     0     0  220  394  18  37  45   0   0 2026-11-29 21:25:17\n"
-        "   1    0            6       591000            0       146092    0    0     0     0  220  394  18  37  45   0   0 2026-11-29 21:25:18\n"
+        "--procs-- -----------------------memory---------------------- ---swap-- -----io---- -system-- "
+        "----------cpu---------- -----timestamp-----\n"
+        "   r    b         swpd         free         buff        cache   si   so    bi    bo   in   cs  us  "
+        "sy  id  wa  st                 UTC\n"
+        "   1    0            5       591140            0       146092    0    0     0     0  220  394  18  "
+        "37  45   0   0 2026-11-29 21:25:17\n"
+        "   1    0            6       591000            0       146092    0    0     0     0  220  394  18  "
+        "37  45   0   0 2026-11-29 21:25:18\n"
     )
     (swap,) = [sample for sample in parsed.samples if sample.name == "swap_used_kib"]
     assert (list(swap.values), swap.form) == ([5.0, 6.0], StampForm.INSTANT)
@@ -77,15 +92,21 @@ def test_processes() -> None:
         "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND\n"
         "root           2  0.0  0.0      0     0 ?        S    Mar07   0:00 [kthreadd]\n"
         "root     2180296  1.1  0.9 19811220 2411020 ?    Ssl  Nov25  33:10 VLLM::APIServer --port 8000\n"
-        "root      811285  0.0  0.0      0     0 ?        Zl   Dec06   0:00 [VLLM::Worker_TP5] <defunct>\n", "process",
+        "root      811285  0.0  0.0      0     0 ?        Zl   Dec06   0:00 [VLLM::Worker_TP5] "
+        "<defunct>\n", "process",
     )  # fmt: skip
     assert [(e.fields["pid"], e.fields["command"]) for e in events] == [
         (2180296, "VLLM::APIServer --port 8000"), (811285, "[VLLM::Worker_TP5] <defunct>"),
     ]  # fmt: skip
-    assert (events[0].fields["rss_kib"], events[0].fields["vsz_kib"], events[0].fields["user"]) == (2411020, 19811220, "root")
+    assert (events[0].fields["rss_kib"], events[0].fields["vsz_kib"], events[0].fields["user"]) == (
+        2411020,
+        19811220,
+        "root",
+    )
     (own,) = kinds(
         "    PID    PPID USER       RSS STAT                  STARTED     ELAPSED COMMAND         COMMAND\n"
-        "    107       1 root      8432 Ss   Sat Mar  7 23:59:32 2026       00:46 python3         python3 -m vllm serve m\n", "process",
+        "    107       1 root      8432 Ss   Sat Mar  7 23:59:32 2026       00:46 python3       "
+        "  python3 -m vllm serve m\n", "process",
     )  # fmt: skip
     assert (own.fields["command"], own.fields["rss_kib"], own.fields["ppid"]) == ("python3 -m vllm serve m", 8432, 1)
     (thread,) = kinds(
@@ -94,18 +115,26 @@ def test_processes() -> None:
         "root         124       1     125  0    2 Mar07 ?        00:00:00 rsyslogd -n\n", "process",
     )  # fmt: skip
     assert thread.fields["pid"] == 124
-    (status,) = kinds("Name:\tVLLM::EngineCor\nPid:\t172\nPPid:\t166\nVmHWM:\t  717248 kB\nVmRSS:\t  717240 kB\n", "process")
+    (status,) = kinds(
+        "Name:\tVLLM::EngineCor\nPid:\t172\nPPid:\t166\nVmHWM:\t  717248 kB\nVmRSS:\t  717240 kB\n", "process"
+    )
     assert (status.fields["rss_kib"], status.fields["peak_rss_kib"]) == (717240, 717248)
 
 
 def test_file_systems() -> None:
     """Human and block units, a type column, and a device name on its own line."""
-    (shm,) = kinds("Filesystem                Size      Used Available Use% Mounted on\nshm                      64.0M     62.9M      1.1M  98% /dev/shm\n", "df")
+    (shm,) = kinds(
+        "Filesystem                Size      Used Available Use% Mounted on\n"
+        "shm                      64.0M     62.9M      1.1M  98% /dev/shm\n",
+        "df",
+    )
     assert (shm.fields["mount"], shm.fields["size_bytes"]) == ("/dev/shm", 64 * 2**20)
     assert shm.text == "/dev/shm: 62.9 MiB used of 64.0 MiB (98%)"
     root, long = kinds(
-        "Filesystem     Type     1K-blocks  Used Available Use% Mounted on\noverlay        overlay       1000   400       600  40% /\n"
-        "nfs.example:/export/models/with/a/long/name\n               nfs4          2000  1000      1000  50% /models\n", "df",
+        "Filesystem     Type     1K-blocks  Used Available Use% Mounted on\n"
+        "overlay        overlay       1000   400       600  40% /\n"
+        "nfs.example:/export/models/with/a/long/name\n"
+        "               nfs4          2000  1000      1000  50% /models\n", "df",
     )  # fmt: skip
     assert (root.fields["used_bytes"], long.fields["mount"]) == (400 * 1024, "/models")
 
@@ -117,16 +146,22 @@ def test_clocks_of_a_capture() -> None:
     (up,) = kinds(" 12:42:35 up 22 days,  9:30,  1 user,  load average: 18.20, 31.02, 29.77\n", "capture", "uptime")
     assert (up.stamps[0].form, up.fields["uptime_s"]) == (StampForm.CLOCK, (22 * 24 * 60 + 9 * 60 + 30) * 60)
     (zone,) = kinds(
-        "               Local time: Sun 2026-10-25 06:31:40 CET\n           Universal time: Sun 2026-10-25 05:31:40 UTC\n"
+        "               Local time: Sun 2026-10-25 06:31:40 CET\n"
+        "           Universal time: Sun 2026-10-25 05:31:40 UTC\n"
         "                Time zone: Europe/Berlin (CET, +0100)\nSystem clock synchronized: yes\n", "capture",
     )  # fmt: skip
     assert zone.fields == {"timezone": "Europe/Berlin", "utc_offset_s": 3600, "synchronized": True}
     assert zone.stamps[1].seconds - zone.stamps[0].seconds == 3600
     (boot,) = kinds("cpu  1 2 3\nbtime 1759386641\nprocesses 9\n", "capture")
     assert boot.fields["boot_epoch_s"] == 1759386641
-    (chrony,) = read("Reference ID    : 00000000 ()\nStratum         : 0\nSystem time     : 90.250000000 seconds fast of NTP time\nLeap status     : Normal\n").events
+    (chrony,) = read(
+        "Reference ID    : 00000000 ()\nStratum         : 0\n"
+        "System time     : 90.250000000 seconds fast of NTP time\nLeap status     : Normal\n"
+    ).events
     assert (chrony.channel, chrony.fields["offset_s"]) == ("clock", 90.25)
-    (settings,) = read('{"timezone": "Asia/Singapore", "ntp_synchronized": true, "ntp_active": true}', "system/time.json").events
+    (settings,) = read(
+        '{"timezone": "Asia/Singapore", "ntp_synchronized": true, "ntp_active": true}', "system/time.json"
+    ).events
     assert settings.fields == {"timezone": "Asia/Singapore", "synchronized": True}
 
 
@@ -212,6 +247,9 @@ def test_genuine_captures_are_recognised(captures: Path) -> None:
         if "oom_score" in path.name:
             continue
         assert form is not None, path
-        assert form.name in ("host.state", "cgroup", "sysstat.sar", "sysstat.sadf", "sysstat.other", "log"), (path, form.name)
+        assert form.name in ("host.state", "cgroup", "sysstat.sar", "sysstat.sadf", "sysstat.other", "log"), (
+            path,
+            form.name,
+        )
         known += 1
     assert known > 100

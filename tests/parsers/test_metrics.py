@@ -53,7 +53,10 @@ def test_one_scrape() -> None:
 
 def test_several_scrapes_with_times_become_series() -> None:
     """A loop printed the time above each; a repeated metric starts the next scrape."""
-    text = "".join(f"# scraped at 2026-11-29T21:25:{s}Z\n{SCRAPE.replace('0.231', usage)}" for s, usage in (("10", "0.5"), ("20", "0.9")))
+    text = "".join(
+        f"# scraped at 2026-11-29T21:25:{s}Z\n{SCRAPE.replace('0.231', usage)}"
+        for s, usage in (("10", "0.5"), ("20", "0.9"))
+    )
     parsed = read(text)
     (usage,) = [sample for sample in parsed.samples if sample.name == "kv_cache_usage_pct"]
     assert list(usage.values) == [50.0, 90.0]
@@ -73,7 +76,11 @@ container_memory_working_set_bytes{container="vllm",namespace="inference",pod="v
 """)
     state, container = parsed.events
     assert (state.kind, state.channel) == ("gpu_state", "nvidia")
-    assert (state.fields["memory_used_mib"], state.fields["memory_free_mib"], state.fields["last_xid"]) == (74436, 6644, 79)
+    assert (state.fields["memory_used_mib"], state.fields["memory_free_mib"], state.fields["last_xid"]) == (
+        74436,
+        6644,
+        79,
+    )
     assert (state.scope.gpu, state.scope.host) == ("GPU-5c1f", "gpu-node-7")
     assert (container.scope.pod, container.scope.container) == ("vllm-0", "vllm")
     (sample,) = parsed.samples
@@ -94,7 +101,8 @@ def test_key_value_files_are_no_metrics() -> None:
 
 def test_a_range_query_as_csv() -> None:
     """Unix times; labels in columns; bytes become MiB."""
-    parsed = read("timestamp,pod,container,container_memory_working_set_bytes\n1795987517,vllm-0,vllm,1048576\n"
+    parsed = read(
+        "timestamp,pod,container,container_memory_working_set_bytes\n1795987517,vllm-0,vllm,1048576\n"
                   "1795987577,vllm-0,vllm,2097152\n1795987577,vllm-1,vllm,\n", "ws.csv")  # fmt: skip
     (sample,) = parsed.samples
     assert (sample.name, list(sample.values), sample.scope.pod) == ("container_memory_mib", [1.0, 2.0], "vllm-0")
@@ -103,20 +111,33 @@ def test_a_range_query_as_csv() -> None:
 
 def test_hand_made_loops() -> None:
     """Local times, units in the names, a limit that repeats; `_utc` makes the time an instant."""
-    parsed = read("time,memory.current_bytes,memory.max_bytes\n2026-11-29 21:25:17,3145728,4194304\n2026-11-29 21:25:27,4194304,4194304\n")
+    parsed = read(
+        "time,memory.current_bytes,memory.max_bytes\n2026-11-29 21:25:17,3145728,4194304\n"
+        "2026-11-29 21:25:27,4194304,4194304\n"
+    )
     assert list(parsed.samples[0].values) == [3.0, 4.0]
     assert parsed.samples[0].form is StampForm.LOCAL
     (limit,) = parsed.events
     assert limit.fields["memory_max_bytes"] == 4194304
     utc = read("minute_utc;rss_gib;pid\n2026-11-24T08:00Z;2;77\n2026-11-24T08:01Z;3;77\n")
-    assert (utc.samples[0].name, list(utc.samples[0].values), utc.samples[0].scope.pid) == ("process_rss_mib", [2048.0, 3072.0], 77)
+    assert (utc.samples[0].name, list(utc.samples[0].values), utc.samples[0].scope.pid) == (
+        "process_rss_mib",
+        [2048.0, 3072.0],
+        77,
+    )
 
 
 def test_grafana_exports() -> None:
     """Labels in the column name, units in the cells, or a `Value` below a file that says what it is."""
-    parsed = read('"Time","DCGM_FI_DEV_FB_USED{gpu=""0"", Hostname=""gpu-node-7""}"\n"2026-11-29 21:25:17","74436"\n"2026-11-29 21:26:17","74440"\n')
+    parsed = read(
+        '"Time","DCGM_FI_DEV_FB_USED{gpu=""0"", Hostname=""gpu-node-7""}"\n"2026-11-29 21:25:17","74436"\n'
+        '"2026-11-29 21:26:17","74440"\n'
+    )
     assert (parsed.samples[0].name, parsed.samples[0].scope.gpu) == ("gpu_memory_used_mib", "0")
-    hinted = read("Time,Value\n2026-11-29 21:25:17,2.00 GB\n2026-11-29 21:26:17,1.00 GB\n", "graphs/container_memory_working_set_bytes.csv")
+    hinted = read(
+        "Time,Value\n2026-11-29 21:25:17,2.00 GB\n2026-11-29 21:26:17,1.00 GB\n",
+        "graphs/container_memory_working_set_bytes.csv",
+    )
     assert list(hinted.samples[0].values) == [2048.0, 1024.0]
 
 

@@ -73,17 +73,24 @@ def test_nounits_and_alias_headers() -> None:
 
 def test_a_table_without_header_is_guessed_and_said_so() -> None:
     """Two amounts: the constant larger one is the total. Three: used and free cannot be told apart."""
-    two = table("2026/11/29 21:25:17.100, 0, 41000 MiB, 46068 MiB, 5 %\n2026/11/29 21:25:27.100, 0, 41500 MiB, 46068 MiB, 5 %\n")
+    two = table(
+        "2026/11/29 21:25:17.100, 0, 41000 MiB, 46068 MiB, 5 %\n2026/11/29 21:25:27.100, 0, 41500 MiB, 46068 MiB, 5 %\n"
+    )
     assert list(series(two, "gpu_memory_used_mib")[0].values) == [41000.0, 41500.0]
     assert list(series(two, "gpu_memory_total_mib")[0].values) == [46068.0, 46068.0]
-    three = table("2026/11/29 21:25:17.100, 0, 46068 MiB, 41000 MiB, 4459 MiB\n2026/11/29 21:25:27.100, 0, 46068 MiB, 41500 MiB, 3959 MiB\n")
+    three = table(
+        "2026/11/29 21:25:17.100, 0, 46068 MiB, 41000 MiB, 4459 MiB\n"
+        "2026/11/29 21:25:27.100, 0, 46068 MiB, 41500 MiB, 3959 MiB\n"
+    )
     assert series(three, "gpu_memory_used_mib") == []
     assert len(three.diagnostics) == 1
 
 
 def test_a_lost_gpu_is_an_event() -> None:
     """Error cells of one GPU are one event with their count; N/A is only missing."""
-    rows = "\n".join(f"2026/11/29 21:25:{i:02d}.100, 5, {UUID}, [GPU is lost], 46068 MiB, [GPU is lost], [N/A]" for i in range(5))
+    rows = "\n".join(
+        f"2026/11/29 21:25:{i:02d}.100, 5, {UUID}, [GPU is lost], 46068 MiB, [GPU is lost], [N/A]" for i in range(5)
+    )
     parsed = table(f"{HEADER}\n2026/11/29 21:24:17.100, 5, {UUID}, 70 MiB, 46068 MiB, 1 %, 9.00 W\n{rows}")
     (lost,) = [event for event in parsed.events if event.kind == "log"]
     assert lost.text == f"GPU 5 ({UUID}): [GPU is lost]"
@@ -123,7 +130,9 @@ def test_dead_processes_and_remapped_rows() -> None:
     """Accounted apps tell the peak of processes that are gone."""
     dead = table(f"gpu_uuid, pid, gpu_utilization [%], max_memory_usage [MiB]\n{UUID}, 77, 31 %, 45000 MiB\n")
     assert dead.events[0].fields["peak_mib"] == 45000
-    rows = table(f"gpu_uuid, remapped_rows.uncorrectable, remapped_rows.pending, remapped_rows.failure\n{UUID}, 2, Yes, No\n")
+    rows = table(
+        f"gpu_uuid, remapped_rows.uncorrectable, remapped_rows.pending, remapped_rows.failure\n{UUID}, 2, Yes, No\n"
+    )
     assert rows.events[0].fields["remapped_rows_pending"] == "Yes"
     assert rows.events[0].fields["remapped_rows_uncorrectable"] == 2
 
@@ -244,12 +253,19 @@ def test_lists_monitors_and_failures() -> None:
     """`-L`, `dmon -o DT`, `pmon`, and what nvidia-smi says when it cannot work."""
     listed = view("GPU 0: NVIDIA H200 (UUID: GPU-6b1f0a2c-1111)\n  MIG 1c.3g.71gb  Device  0: (UUID: MIG-aa-bb)\n")
     assert [event.fields["uuid"] for event in listed.events] == ["GPU-6b1f0a2c-1111", "MIG-aa-bb"]
-    monitored = view("#Date       Time        gpu    pwr  gtemp     sm    fb\n#YYYYMMDD   HH:MM:SS    Idx      W      C      %    MB\n"
+    monitored = view("#Date       Time        gpu    pwr  gtemp     sm    fb\n"
+                     "#YYYYMMDD   HH:MM:SS    Idx      W      C      %    MB\n"
                      " 20261129   21:25:17      0     71     33      5  32362\n")  # fmt: skip
     assert series(monitored, "gpu_memory_used_mib")[0].values[0] == 32362
-    processes = view("# gpu         pid   type     sm    fb    command\n    0      53120     C     31  72960    VLLM::EngineCor\n    1          -     -      -      -    -\n")
+    processes = view(
+        "# gpu         pid   type     sm    fb    command\n"
+        "    0      53120     C     31  72960    VLLM::EngineCor\n"
+        "    1          -     -      -      -    -\n"
+    )
     assert [event.fields["used_mib"] for event in processes.events] == [72960]
-    text = "Unable to determine the device handle for GPU0000:02:00.0: GPU is lost.  Reboot the system to recover this GPU"
+    text = (
+        "Unable to determine the device handle for GPU0000:02:00.0: GPU is lost.  Reboot the system to recover this GPU"
+    )
     assert [event.text for event in view(text).events] == [text]
     assert nvidia_text.FORMAT.sniff(make_head("smi.txt", text.encode(), True)) == 90
 
@@ -262,7 +278,10 @@ def test_bus_ids_are_written_in_one_way() -> None:
 
 def test_recognition() -> None:
     """Boxes and reports are told from logs and from each other."""
-    for text, name in ((BOX_570, "nvidia.smi"), ("Start of NVIDIA bug report log file.\n" + BOX_570, "nvidia.bug_report")):
+    for text, name in (
+        (BOX_570, "nvidia.smi"),
+        ("Start of NVIDIA bug report log file.\n" + BOX_570, "nvidia.bug_report"),
+    ):
         form = identify(make_head("x", text.encode(), True), FORMATS)
         assert form is not None
         assert form.name == name

@@ -91,7 +91,9 @@ def test_rank_prefixes_of_torch_are_peeled() -> None:
 
 def test_the_first_block_of_a_chain_is_the_root() -> None:
     """Later blocks are marked as chained, the root is not."""
-    text = RAW + """
+    text = (
+        RAW
+        + """
 The above exception was the direct cause of the following exception:
 
 Traceback (most recent call last):
@@ -102,6 +104,7 @@ Traceback (most recent call last):
   File "/opt/vllm/v1/worker/gpu_worker.py", line 9, in shutdown
 KeyError: 'x'
 """
+    )
     assert [event.fields["chained"] for event in assemble(text).events] == [False, True, True]
 
 
@@ -146,8 +149,10 @@ def test_a_log_that_begins_inside_a_traceback_keeps_the_rest() -> None:
 def test_bare_exceptions_and_odd_names_end_a_block() -> None:
     """Not every exception has a message or ends in `Error`."""
     for last in (
-        "MemoryError", "KeyboardInterrupt: terminated", "SystemExit: 1", "Exception: WorkerProc initialization failed",
-        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 1, Hardware limit: 0",
+        "MemoryError", "KeyboardInterrupt: terminated", "SystemExit: 1",
+            "Exception: WorkerProc initialization failed",
+        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 1, Hardware "
+        "limit: 0",
         "subprocess.TimeoutExpired: Command 'nvidia-smi' timed out", "torch._dynamo.exc.Unsupported: call",
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
     ):  # fmt: skip

@@ -11,10 +11,11 @@ from typing import Any
 
 import regex
 
-from ...model import Event, Finding
+from ...model import Event, Finding, Samples
 from ...signatures.fields import size_bytes
 from ..case import Case, conclude
 from ..model import Death, Life, Phase
+from ..trends import event_at, points_of
 
 OOM_SIGNATURES = frozenset({
     "torch.oom", "torch.oom_old", "torch.memory_fraction", "torch.cuda_error_oom", "torch.cublas_alloc_failed",
@@ -49,18 +50,44 @@ _SITE_OF_PHASE = {
 _OTHER_PROCESS = regex.compile(r"Process (\d+) has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
 _THIS_PROCESS = regex.compile(r"this process has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
 _GIB = 1024**3
-LOW_KV_PCT = 60.0
+MIN_FOREIGN_MIB = 256.0
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
     """Where it failed, and what the numbers add; for the first allocation failure of the dying run."""
     failure = first_failure(death.life)
+    if failure is not None or _refused_start(death.life):
+        yield from _foreign(case, death)
     if failure is None:
         return
     yield from _site(case, death, failure)
     numbers = _numbers(death.life, failure)
     if numbers is not None:
         yield from _arithmetic(numbers)
+
+
+def _refused_start(life: Life | None) -> bool:
+    return life is not None and any(f.signature == "vllm.free_memory_low" for f in life.findings)
+
+
+def _foreign(case: Case, death: Death) -> Iterator[Finding]:
+    """Processes beside the largest one on the same GPU, from the moment when they were first seen."""
+    by_gpu: dict[str, list[Samples]] = {}
+    for column in case.samples:
+        if column.name == "gpu_process_memory_mib" and len(column.values):
+            by_gpu.setdefault(column.scope.gpu, []).append(column)
+    for gpu in sorted(by_gpu):
+        columns = sorted(by_gpu[gpu], key=lambda s: -max(s.values))
+        for column in columns[1:]:
+            points = points_of(column)
+            seen = bool(points) and (not death.time_s or points[0][0] <= death.time_s <= points[-1][0] + 600.0)
+            apart = bool(points) and columns[0].scope.process != column.scope.process
+            if seen and apart and max(column.values) >= MIN_FOREIGN_MIB:
+                place = event_at(column, points[0])
+                yield conclude("foreign_process", place, {
+                    "foreign_pid": column.scope.pid, "foreign_name": column.scope.process,
+                    "foreign_peak_mib": max(column.values),
+                })  # fmt: skip
 
 
 def first_failure(life: Life | None) -> Finding | None:

@@ -33,10 +33,10 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     probe = "startup" if _is_startup(kill) else "liveness"
     budget = budgets.get(probe)
     load = load_time(case, death.entity)
-    fields: dict[str, Any] = {"probe": probe, **_known(probe_budget_s=budget, uptime_s=_uptime_s(death))}
+    fields: dict[str, Any] = {"probe": probe, **_known(probe_budget_s=budget, uptime_s=_uptime_s(case, death))}
     if load is not None:
         fields.update(load)
-    loading = _was_loading(death, probe, budget)
+    loading = _was_loading(case, death, probe, budget)
     yield conclude("probe_kill_loading" if loading else "probe_kill_serving", kill.event, fields, (kill,))
     needed = fields.get("load_time_s")
     if loading and budget is not None and needed is not None and needed > budget and spec is not None:
@@ -98,20 +98,31 @@ def budgets_s(fields: Mapping[str, Any]) -> dict[str, float]:
     return budgets
 
 
-def _uptime_s(death: Death) -> float | None:
+def _uptime_s(case: Case, death: Death) -> float | None:
+    """How long the container had run: as its status says, or since the last start that anybody reports."""
     for event in death.witnesses:
         started, finished = event.fields.get("started_s"), event.fields.get("finished_s") or event.time.utc_s
         if isinstance(started, int | float) and isinstance(finished, int | float):
             return round(finished - started, 1)
-    return None
+    if not death.time_s:
+        return None
+    starts = [
+        event.time.utc_s for event in case.of_entity(case.of_kind("container_started"), death.entity)
+        if event.time.utc_s is not None and event.time.utc_s < death.time_s and event.time.uncertainty_s < 30.0
+    ]  # fmt: skip
+    return round(death.time_s - max(starts), 1) if starts else None
 
 
-def _was_loading(death: Death, probe: str, budget: float | None) -> bool:
-    if probe == "startup":
-        return death.life is None or death.life.phase not in _LOADED or death.life.ready is None
+def _was_loading(case: Case, death: Death, probe: str, budget: float | None) -> bool:
+    """True when the container was killed before it had served anything."""
     if death.life is not None:
-        return death.life.phase not in _LOADED
-    uptime = _uptime_s(death)
+        return death.life.phase not in _LOADED and death.life.ready is None
+    own = [life for life in case.lives if case.entities.same(life.entity, death.entity)]
+    if own and not any(life.ready is not None or life.phase in _LOADED for life in own):
+        return True
+    if probe == "startup":
+        return True
+    uptime = _uptime_s(case, death)
     return uptime is not None and budget is not None and uptime <= 1.5 * budget + 2 * DEFAULT_GRACE_S
 
 

@@ -7,8 +7,7 @@ from statistics import median
 
 import regex
 
-from ...model import Event, Finding, Locator, Samples, Timestamp
-from ...model import Basis as TimeBasis
+from ...model import Finding, Samples
 from .. import trends
 from ..case import Case, conclude
 from ..model import Death, Trend
@@ -40,7 +39,7 @@ def _kv(case: Case, death: Death, moment: float) -> Iterator[Finding]:
         "requests_running": running[-1][1][1] if running else None,
         "sample_age_s": round(moment - last[0], 1),
     }
-    event = event_at(samples, last)
+    event = trends.event_at(samples, last)
     peak = max(point[1] for _, point in kv)
     queued = max((point[1] for _, point in waiting), default=0.0)
     if peak >= FULL_PCT:
@@ -48,7 +47,7 @@ def _kv(case: Case, death: Death, moment: float) -> Iterator[Finding]:
     elif peak < LOW_PCT:
         yield conclude("kv_low", event, fields)
     if len(waiting) >= 3 and queued >= 10 and waiting[-1][1][1] > waiting[0][1][1]:
-        yield conclude("queue_grew", event_at(*waiting[-1]), {"requests_waiting": waiting[-1][1][1]})
+        yield conclude("queue_grew", trends.event_at(*waiting[-1]), {"requests_waiting": waiting[-1][1][1]})
 
 
 def _points(case: Case, death: Death, name: str, moment: float, window: float) -> list[tuple[Samples, trends.Point]]:
@@ -74,13 +73,6 @@ def belongs(case: Case, samples: Samples, entity: str) -> bool:
     return not any(samples.source in life.sources for life in case.lives)
 
 
-def event_at(samples: Samples, point: trends.Point) -> Event:
-    """A point of a series as an event that a report can quote."""
-    place = Locator(samples.source, point[2], point[2])
-    time = Timestamp(point[0], 1.0, TimeBasis.EXACT)
-    return Event(place, "sample", "metrics", f"{samples.name} {point[1]:g}", scope=samples.scope, time=time)
-
-
 def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
     for column in case.samples:
         if column.name not in ("gpu_memory_used_mib", "gpu_process_memory_mib") or not belongs(case, column, death.entity):
@@ -90,7 +82,7 @@ def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
         if len(segment) < trends.MIN_CLIMB_POINTS or moment - segment[-1][0] > 3600.0:
             continue
         fields = _climb_fields(segment, "mib")
-        event = event_at(column, segment[0])
+        event = trends.event_at(column, segment[0])
         if trends.is_leak_like(trends.thin(segment), scale):
             flat = list(_traffic(case, death, segment))
             yield from flat
@@ -128,7 +120,7 @@ def _traffic(case: Case, death: Death, segment: list[trends.Point]) -> Iterator[
     column = next(s for s in own if s.name in ("requests_running", "generation_tokens_per_s", "prompt_tokens_per_s"))
     points = [p for p in trends.points_of(column) if segment[0][0] <= p[0] <= segment[-1][0]]
     if points:
-        yield conclude("traffic_flat" if flat else "traffic_grew", event_at(column, points[0]),
+        yield conclude("traffic_flat" if flat else "traffic_grew", trends.event_at(column, points[0]),
                        {"median": round(median(p[1] for p in points), 1)})  # fmt: skip
 
 
@@ -148,7 +140,7 @@ def _host_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
             killed = any(e.kind == "kernel_oom" or e.fields.get("reason") == "OOMKilled" for e in death.witnesses)
             cache = _host_cache(case, death)
             name = "host_leak" if killed and cache is None else "host_climb"
-            yield conclude(name, event_at(column, segment[0]), _climb_fields(segment, unit))
+            yield conclude(name, trends.event_at(column, segment[0]), _climb_fields(segment, unit))
             if cache is not None:
                 yield cache
 

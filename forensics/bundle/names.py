@@ -1,0 +1,62 @@
+"""Member names as they may be shown and used as keys: relative, valid Unicode, without control characters, unique."""
+
+from __future__ import annotations
+
+import re
+
+MAX_NAME_CHARS = 1000
+_CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+"""C0, C1, invisible and bidirectional marks, line separators, lone surrogates."""
+_DRIVE = re.compile(r"[A-Za-z]:")
+_GBK_PAIRS = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
+
+
+def decode(raw: bytes) -> str:
+    """Text in UTF-8; in GBK when it cannot be UTF-8 and looks like Chinese; else with replacement characters."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    high = sum(byte >= 0x80 for byte in raw)
+    # Chinese in GBK is nearly all pairs of high bytes; accented Latin-1 letters stand between ASCII ones.
+    if 2 * len(_GBK_PAIRS.findall(raw)) >= 0.9 * high:
+        try:
+            return raw.decode("gb18030")
+        except UnicodeDecodeError:
+            pass
+    return raw.decode("utf-8", "replace")
+
+
+def clean(name: str | bytes) -> tuple[str, bool]:
+    """A member name for display, and whether it pointed outside of the bundle (absolute, drive, `..`)."""
+    raw = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
+    text = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", decode(raw).replace("\\", "/"))
+    outside = text.startswith("/")
+    parts: list[str] = []
+    for part in text.split("/"):
+        if part == ".." or (not parts and _DRIVE.fullmatch(part)):
+            outside = outside or not parts
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    shown = "/".join(parts) or "(no name)"
+    if len(shown) > MAX_NAME_CHARS:
+        shown = f"{shown[: MAX_NAME_CHARS // 2]}…{shown[-MAX_NAME_CHARS // 2 :]}"
+    return shown, outside
+
+
+class Unique:
+    """Tells equal names apart: the second `a.log` is `a.log (2)`."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+
+    def name(self, wanted: str) -> str:
+        name = wanted
+        while name in self._next:
+            name = f"{wanted} ({self._next[wanted]})"
+            self._next[wanted] += 1
+        self._next[name] = 2
+        return name
