@@ -8,29 +8,15 @@ from __future__ import annotations
 
 import bz2
 import lzma
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from .budget import Damaged, Guard, OverBudget, Stream
+from .decoders import Decoder, Gzip, Zstd, deflate, errors
 
 _OUT_BYTES = 4096
-_MAX_HEADER_BYTES = 128 << 10
 MAX_DICTIONARY_BYTES = 96 << 20
 """Memory of one decoder; `xz -9` needs 65 MiB."""
-
-
-class Decoder(Protocol):
-    """One compressed stream, as `bz2.BZ2Decompressor` has it."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    @property
-    def needs_input(self) -> bool: ...
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +34,6 @@ class Codec:
 def codec_of(head: bytes) -> Codec | None:
     """The compression that a file begins with, or none."""
     return next((codec for codec in CODECS if codec.begins(head)), None)
-
-
-def deflate() -> Decoder:
-    """A raw deflate stream, as in gzip and zip."""
-    from isal import igzip_lib
-
-    return igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_DEFLATE)
 
 
 class Unpacked:
@@ -112,7 +91,7 @@ class Unpacked:
                     raise Damaged(f"ends before its {self._codec.name} stream does")
             try:
                 out = decoder.decompress(data, most)
-            except _errors() as error:
+            except errors() as error:
                 raise Damaged(f"is damaged: {str(error) or self._codec.name}") from None
             if out:
                 return out
@@ -139,99 +118,6 @@ class Unpacked:
             self._note(f"has something else behind the end of its {self._codec.name} stream, which was ignored", "")
 
 
-class _Gzip:
-    """One gzip member. CRC and length are checked here: a wrong one is a complaint, not a loss of data."""
-
-    def __init__(self) -> None:
-        self._body: Decoder | None = None
-        self._held = b""
-        self._crc = 0
-        self._size = 0
-        self.eof = False
-        self.unused_data = b""
-        self.complaint = ""
-
-    @property
-    def needs_input(self) -> bool:
-        if self._body is None:
-            return True
-        return self._body.needs_input if not self._body.eof else len(self._held) < 8
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        from isal import isal_zlib
-
-        if self._body is None:
-            self._held += data
-            start = _gzip_header_bytes(self._held)
-            if start is None:
-                return b""
-            self._body, data, self._held = deflate(), self._held[start:], b""
-        if not self._body.eof:
-            out = self._body.decompress(data, max_length)
-            self._crc = isal_zlib.crc32(out, self._crc)
-            self._size += len(out)
-            if self._body.eof:
-                self._held = self._body.unused_data
-            return out
-        self._held += data
-        if len(self._held) >= 8:
-            crc, size = struct.unpack_from("<II", self._held)
-            if crc != self._crc:
-                self.complaint = "does not match its gzip checksum"
-            elif size != self._size & 0xFFFFFFFF:
-                self.complaint = "has not the length that its gzip trailer says"
-            self.eof, self.unused_data = True, self._held[8:]
-        return b""
-
-
-def _gzip_header_bytes(data: bytes) -> int | None:
-    """Length of a gzip header; none while it is incomplete. Raises `Damaged` for one without end."""
-    if len(data) > _MAX_HEADER_BYTES:
-        raise Damaged("has a gzip header without end")
-    if len(data) < 10:
-        return None
-    flags, end = data[3], 10
-    if flags & 4:  # FEXTRA
-        if len(data) < end + 2:
-            return None
-        end += 2 + int.from_bytes(data[end : end + 2], "little")
-    for flag in (8, 16):  # FNAME, FCOMMENT
-        if flags & flag:
-            end = data.find(b"\0", end) + 1
-            if not end:
-                return None
-    end += 2 if flags & 2 else 0  # FHCRC
-    return end if len(data) >= end else None
-
-
-class _Zstd:
-    """One zstd frame; the library has neither a limit on output nor a way to ask for more."""
-
-    def __init__(self) -> None:
-        import zstandard
-
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._out = memoryview(b"")
-
-    @property
-    def eof(self) -> bool:
-        return self._frame.eof and not self._out
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._frame.unused_data
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._out and not self._frame.eof
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        if data:  # only after all of the output was taken
-            self._out = memoryview(self._frame.decompress(data))
-        part, self._out = self._out[:max_length], self._out[max_length:]
-        return bytes(part)
-
-
 def _is_lzma(head: bytes) -> bool:
     """An `.lzma` file has no magic number: its usual properties, a dictionary size, and a plausible length."""
     if len(head) < 13 or head[0] != 0x5D or head[1:3] != b"\0\0":
@@ -244,13 +130,8 @@ def _is_zstd(head: bytes) -> bool:
     return head[:4] == b"\x28\xb5\x2f\xfd" or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5)
 
 
-def _errors() -> tuple[type[Exception], ...]:
-    from isal import igzip_lib
-    from zstandard import ZstdError
-
-    return (igzip_lib.error, lzma.LZMAError, ZstdError, OSError, ValueError, EOFError, MemoryError)
-
-
+DEFLATE = Codec("deflate", lambda _head: False, deflate, in_bytes=64 << 10)
+"""The raw stream of a zip entry; never recognised by itself."""
 BZIP2 = Codec(
     "bzip2", lambda head: head[:3] == b"BZh" and head[4:10] in (b"1AY&SY", b"\x17rE8P\x90"), bz2.BZ2Decompressor
 )
@@ -259,9 +140,9 @@ XZ = Codec(
     lambda head: head[:6] == b"\xfd7zXZ\0",
     lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_DICTIONARY_BYTES),
 )
-ZSTD = Codec("zstd", _is_zstd, _Zstd)
+ZSTD = Codec("zstd", _is_zstd, Zstd)
 CODECS = (
-    Codec("gzip", lambda head: head[:3] == b"\x1f\x8b\x08", _Gzip, in_bytes=64 << 10),
+    Codec("gzip", lambda head: head[:3] == b"\x1f\x8b\x08", Gzip, in_bytes=64 << 10),
     BZIP2,
     XZ,
     ZSTD,

@@ -49,13 +49,20 @@ class Member:
                 return
 
     def _stop(self, error: Exception) -> None:
-        hint = "copy the file again; what came before is analysed"
-        if isinstance(error, OverBudget):
-            hint = error.hint
-        self.cut = f"cut off: it {error}" if not isinstance(error, OSError) else f"cut off: {error.strerror or error}"
-        self.report(Diagnostic(self.path, None, Severity.WARNING, f"{self.path} is {self.cut}", hint))
+        self.cut = reason_of(error)
+        self.report(Diagnostic(self.path, None, Severity.WARNING, f"{self.path} {self.cut}", hint_of(error)))
 
     @property
     def sha256(self) -> str:
         """Of what was read."""
         return self._digest.hexdigest()
+
+
+def reason_of(error: Exception) -> str:
+    """Why reading ended early, as the end of the sentence "it …"."""
+    return f"cannot be read: {error.strerror or error}" if isinstance(error, OSError) else str(error)
+
+
+def hint_of(error: Exception) -> str:
+    """What to do about it."""
+    return error.hint if isinstance(error, OverBudget) else "copy it again; what came before is analysed"

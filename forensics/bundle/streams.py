@@ -42,27 +42,31 @@ def skip(stream: Stream, size: int) -> None:
 
 
 class Pushback:
-    """A stream to which bytes can be given back."""
+    """A stream that can be looked at ahead, and to which bytes can be given back."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._held = b""
+        self._at = 0
         self._error: Exception | None = None
 
     def peek(self, size: int) -> bytes:
         """The next bytes without taking them; an error is raised by the read that reaches it."""
-        if len(self._held) < size and self._error is None:
+        if len(self._held) - self._at < size and self._error is None:
+            self._held, self._at = self._held[self._at :], 0
             more, self._error = read_up_to(self._stream, size - len(self._held))
             self._held += more
-        return self._held[:size]
+        return self._held[self._at : self._at + size]
 
     def give_back(self, data: bytes) -> None:
-        self._held = data + self._held
+        self._held, self._at = data + self._held[self._at :], 0
 
     def read(self, size: int, /) -> bytes:
-        if self._held:
-            part, self._held = self._held[:size], self._held[size:]
+        part = self._held[self._at : self._at + size]
+        if part:
+            self._at += len(part)
             return part
+        self._held, self._at = b"", 0
         if self._error is not None:
             raise self._error
         return self._stream.read(size)

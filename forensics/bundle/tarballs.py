@@ -1,7 +1,7 @@
 """tar (POSIX.1-1988 ustar, POSIX.1-2001 pax, GNU, V7) as a stream of entries.
 
-`tarfile` decodes the headers. The walk is our own: `tarfile` ends without a word at a damaged header, reads names of any
-length into memory, and fills the holes of sparse files with zeros.
+`tarfile` decodes the headers. The walk is our own: `tarfile` ends without a word at a damaged header, reads names of
+any length into memory, and fills the holes of sparse files with zeros.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from ..model import Severity
 from .budget import Damaged, Stream
 from .streams import Limited, read_exactly, read_up_to, skip
 
@@ -32,6 +33,8 @@ class Entry:
     """None for what is no regular file."""
     remark: str = ""
     """What was left out, as the end of a sentence."""
+    severity: Severity = Severity.NOTICE
+    """Of the remark."""
 
 
 @dataclass(slots=True)

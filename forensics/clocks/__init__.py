@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model import Clock, Diagnostic, Event, Parsed, Samples, Source, StampForm
-from . import ages, anchors, apply, assume, lanes, skew, table, years
+from . import ages, anchors, apply, assume, lanes, skew, steps, table, years
 from .hints import Hints, series_by_lane
 from .network import Network
 
@@ -77,7 +77,8 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     assume.boots(network, found.events, recorded)
     captures = ages.captures(found, sources, sorted(set(recorded.values())), newest_s, options.captured_at_s)
     skews = skew.of_hosts(found.events, found.stampers, dict(options.skew), {})
-    solved = apply.Clocks(found, network.solutions, captures, skews, hints.ends, hints.captured)
+    stepped = steps.find(found, network.solutions)
+    solved = apply.Clocks(found, network.solutions, captures, skews, stepped, hints.ends, hints.captured)
     in_order = frozenset(
         lane.key.source for lane in found.lanes if lane.ordered and lane.key.form is not StampForm.AGE
     ) - frozenset(event.locator.source for event in found.events if event.channel == "k8s")

@@ -153,9 +153,7 @@ def _windows(event: Event, known: _Known) -> Iterator[Window]:
     if event.kind == "pod_status" and isinstance(created, float):
         half = width_of(created) / 2
         for started_s, other in known.pods.get(pod, ())[:1]:
-            yield _window(
-                event, other, started_s + created - half - _START_LAG_S, started_s + created + half + 1.0
-            )
+            yield _window(event, other, started_s + created - half - _START_LAG_S, started_s + created + half + 1.0)
     if event.kind == "pod_status" and isinstance(restart, float):
         half = width_of(restart) / 2
         for ended_s, other in _latest(known.finishes.get(pod, ())):
@@ -174,9 +172,7 @@ def _intersect(windows: Sequence[Window]) -> Capture | None:
     """The interval that most windows share."""
     if not windows:
         return None
-    edges = sorted(
-        [(w.low, 0, i) for i, w in enumerate(windows)] + [(w.high, 1, i) for i, w in enumerate(windows)]
-    )
+    edges = sorted([(w.low, 0, i) for i, w in enumerate(windows)] + [(w.high, 1, i) for i, w in enumerate(windows)])
     open_now: set[int] = set()
     best: tuple[int, float, float, frozenset[int]] = (0, 0.0, 0.0, frozenset())
     for position, (value, closing, index) in enumerate(edges):
@@ -214,22 +210,14 @@ def _assumed(
     """
     earliest_s = own_s if own_s is not None else newest_s
     if siblings or recorded:
-        beside = max(
-            siblings, key=lambda capture: (capture.verdict == "solved", capture.seconds), default=None
-        )
+        beside = max(siblings, key=lambda capture: (capture.verdict == "solved", capture.seconds), default=None)
         seconds = beside.seconds if beside is not None else max(recorded)
-        note = (
-            "taken as made together with the other tables"
-            if beside is not None
-            else "taken as made when recorded"
-        )
+        note = "taken as made together with the other tables" if beside is not None else "taken as made when recorded"
         open_s = seconds - own_s if own_s is not None else 0.0
         return Capture(seconds, max(_BESIDE_S, open_s), "assumed", (), note)
     if earliest_s is None:
         return Capture(written_s, _DAY_S, "assumed", (), "taken from the file time") if written_s else None
     if written_s is not None and 0 <= written_s - earliest_s < _SPAN_S:
         half = (written_s - earliest_s) / 2
-        return Capture(
-            earliest_s + half, half + 1.0, "assumed", (), "between the newest line and the file time"
-        )
+        return Capture(earliest_s + half, half + 1.0, "assumed", (), "between the newest line and the file time")
     return Capture(earliest_s, _DAY_S, "assumed", (), "taken as soon after the newest line")

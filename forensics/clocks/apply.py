@@ -13,6 +13,7 @@ from .ages import Capture
 from .lanes import Lanes
 from .skew import Skew
 from .solution import Solution
+from .steps import Steps
 
 BUFFERED_S = 3.0
 """An outer stamp that is later than this was written after the line had waited in a buffer."""
@@ -29,6 +30,7 @@ class Clocks:
     solutions: Mapping[int, Solution]
     captures: Mapping[str, Capture]
     skews: Mapping[str, Skew]
+    steps: Steps
     ends: Mapping[str, Sequence[float]]
     """Ends of containers by pod."""
     captured: Sequence[float]
@@ -61,6 +63,9 @@ class Clocks:
             return None
         utc, doubt_s = solution.at(line, wall)
         skew_s, skew_doubt_s = self.skew(solution.frame)
+        if self.steps.steps:
+            ahead_s, step_doubt_s = self.steps.ahead(index, line, utc)
+            skew_s, skew_doubt_s = skew_s + ahead_s, skew_doubt_s + step_doubt_s
         basis = Basis.SKEW_CORRECTED if skew_s else solution.basis
         doubt_s += skew_doubt_s + self.unplaced_s(index)
         return Timestamp(utc - skew_s, max(resolution_s, _MILLISECOND) + doubt_s, basis)
@@ -113,22 +118,14 @@ def events(clocks: Clocks, ordered_sources: frozenset[str]) -> tuple[Event, ...]
             right = bisect_right(known, event.locator.line)
             before = rows[known[right - 1]] if right else None
             after = rows[known[right]] if right < len(known) else None
-            if (
-                event.channel == "kernel" and before is not None
-            ):  # a continuation line has its predecessor's stamp
+            if event.channel == "kernel" and before is not None:  # a continuation line has its predecessor's stamp
                 times[number] = replace(before, basis=Basis.FILE_ORDER)
             elif after is None:
                 times[number] = after_all(before, clocks.latest_s(event, before))
             else:
-                share = (
-                    (event.locator.line - known[right - 1]) / (known[right] - known[right - 1])
-                    if right
-                    else 1.0
-                )
+                share = (event.locator.line - known[right - 1]) / (known[right] - known[right - 1]) if right else 1.0
                 times[number] = between(before, after, share)
-    return tuple(
-        replace(event, time=time or UNKNOWN_TIME) for event, time in zip(everything, times, strict=True)
-    )
+    return tuple(replace(event, time=time or UNKNOWN_TIME) for event, time in zip(everything, times, strict=True))
 
 
 def _rows(clocks: Clocks, sources: frozenset[str]) -> dict[str, dict[int, Timestamp]]:
@@ -183,9 +180,7 @@ def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], floa
         return replace(series, form=StampForm.INSTANT, stamps=array("d", [math.nan]) * len(series.stamps))
     converted = array("d")
     for line, seconds in zip(series.lines, series.stamps, strict=True):
-        index = next(
-            (i for i in reversed(indexes) if lanes.lanes[i].lines[0] <= line), indexes[0]
-        )  # its boot
+        index = next((i for i in reversed(indexes) if lanes.lanes[i].lines[0] <= line), indexes[0])  # its boot
         instant = memo.get((index, line))
         if instant is None:
             instant = memo[index, line] = _row_instant(clocks, index, line, seconds)
@@ -194,8 +189,7 @@ def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], floa
 
 
 def _row_instant(clocks: Clocks, index: int, line: int, seconds: float) -> float:
-    solution = clocks.solutions.get(index)
-    if solution is None or not math.isfinite(seconds):
+    if not math.isfinite(seconds):
         return math.nan
-    instant, _ = solution.at(line, clocks.lanes.lanes[index].wall_of(line, seconds))
-    return instant - clocks.skew(solution.frame)[0]
+    time = clocks.instant(index, line, clocks.lanes.lanes[index].wall_of(line, seconds), 0.0)
+    return math.nan if time is None or time.utc_s is None else time.utc_s

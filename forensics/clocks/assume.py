@@ -52,12 +52,7 @@ def declared_zones(
     hosts: dict[str, str] = {}
     for event in events:
         env = event.fields.get("env")
-        if (
-            event.kind == "pod_spec"
-            and event.scope.pod
-            and isinstance(env, Mapping)
-            and isinstance(env.get("TZ"), str)
-        ):
+        if event.kind == "pod_spec" and event.scope.pod and isinstance(env, Mapping) and isinstance(env.get("TZ"), str):
             pods.setdefault(event.scope.pod, env["TZ"].removeprefix(":"))
         if event.kind == "capture" and isinstance(event.fields.get("timezone"), str):
             hosts.setdefault(event.scope.host, event.fields["timezone"])
@@ -87,11 +82,7 @@ def _said(hosts: Mapping[str, str], host: str) -> str:
 
 def _rule(lane: Lane, name: str) -> Rule | None:
     zone = stamps.zone(name)
-    return (
-        None
-        if zone is None
-        else rule_of(zone, name, min(lane.walls) - 2 * _DAY_S, max(lane.walls) + 2 * _DAY_S)
-    )
+    return None if zone is None else rule_of(zone, name, min(lane.walls) - 2 * _DAY_S, max(lane.walls) + 2 * _DAY_S)
 
 
 def take_given(network: Network, declared: Mapping[int, Declared]) -> None:
@@ -139,9 +130,7 @@ def _shared_offsets(network: Network, hints: Hints, open_lanes: Sequence[Lane]) 
     for node in (True, False):
         lanes = [lane for lane in open_lanes if lane.node == node and not lane.key.pod and not lane.key.host]
         if len(lanes) > 1:
-            pooled = [
-                replace(hint, group=f"{lane.index} {hint.group}") for lane in lanes for hint in hints.of(lane)
-            ]
+            pooled = [replace(hint, group=f"{lane.index} {hint.group}") for lane in lanes for hint in hints.of(lane)]
             priors, _ = _priors(network, lanes[0])
             choice = weak.choose(pooled, priors)
             if choice.clear:
@@ -162,9 +151,7 @@ def _assume(
         if segments is not None:
             refused = network.refused.get(lane.index, "")
             note = "; ".join(filter(None, (said.by, refused)))
-            return _solution(
-                lane, Civil(segments, said.rule.names[0]), "assumed" if refused else "solved", note
-            )
+            return _solution(lane, Civil(segments, said.rule.names[0]), "assumed" if refused else "solved", note)
     proven = civil_time.from_fold(lane)
     if proven is None and lane.printed_zones:
         proven = civil_time.choose(lane, civil_time.local_rules(lane))
@@ -203,8 +190,7 @@ def _usual(network: Network, lane: Lane, offset_s: float) -> bool:
     return lane.key.layer in _JOURNALS or any(
         other.key.layer == lane.key.layer and network.solutions[other.index].offset_s == offset_s
         for other in network.lanes.lanes
-        if other.index in network.solutions
-        and not any(p.doubt_s for p in network.solutions[other.index].pieces)
+        if other.index in network.solutions and not any(p.doubt_s for p in network.solutions[other.index].pieces)
     )
 
 
@@ -291,11 +277,7 @@ def _solution(lane: Lane, civil: Civil, verdict: str, note: str) -> Solution:
     drifts = lane.key.layer == "dmesg"
     pieces, _ = civil_time.pieces(lane, civil, (), drifts)
     basis = Basis.ZONE_SOLVED if verdict == "solved" else Basis.ZONE_ASSUMED
-    if (
-        verdict == "solved"
-        and lane.key.form is StampForm.YEARLESS
-        and lane.year_note != "year printed beside it"
-    ):
+    if verdict == "solved" and lane.key.form is StampForm.YEARLESS and lane.year_note != "year printed beside it":
         verdict = "solved" if not lane.year_doubt_s else "assumed"
     return Solution(
         pieces,
@@ -364,9 +346,7 @@ def boots(network: Network, events: Iterable[Event], captured: Mapping[str, floa
         )
 
 
-def _epochs(
-    events: Iterable[Event], captured: Mapping[str, float]
-) -> Iterator[tuple[str, tuple[float, float, str]]]:
+def _epochs(events: Iterable[Event], captured: Mapping[str, float]) -> Iterator[tuple[str, tuple[float, float, str]]]:
     for event in events:
         if event.kind != "capture":
             continue

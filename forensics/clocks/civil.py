@@ -240,11 +240,7 @@ def from_fold(lane: Lane) -> Civil | None:
         index = lane.lines.index(int(line))
         found = fold_rules(lane.walls[index], lane.walls[index + 1])
         if found:
-            wide = [
-                rule
-                for rule in local_rules(lane)
-                if any(name in rule.names for f in found for name in f.names)
-            ]
+            wide = [rule for rule in local_rules(lane) if any(name in rule.names for f in found for name in f.names)]
             return choose(lane, wide)
     return None
 
@@ -262,6 +258,12 @@ def pieces(lane: Lane, civil: Civil, runs: Sequence[Run], drifting: bool) -> tup
         Piece(s.end, walls, tuple(s.offset_s + value for value in values), s.doubt_s) for s in civil.segments
     )
     return result, -median(values)
+
+
+def steady(runs: Sequence[Run]) -> bool:
+    """Whether the remainders beside the zones are the same in all runs: nobody set the clock."""
+    rests = [snapped(run)[1] for run in runs]
+    return max(rests) - min(rests) <= NO_SKEW_S
 
 
 def _rests(run: Run) -> list[tuple[Anchor, float]]:

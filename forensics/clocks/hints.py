@@ -67,15 +67,12 @@ class Hints:
         lasts = [
             solution.at(lane.lines[-1], lane.walls[-1])[0]
             for lane in lanes.lanes
-            if (solution := self.network.solutions.get(lane.index))
-            and solution.verdict in ("exact", "solved")
+            if (solution := self.network.solutions.get(lane.index)) and solution.verdict in ("exact", "solved")
         ]
         self.newest_s = max(lasts, default=None)
         for event, places in zip(lanes.events, lanes.places, strict=True):
             stamped = list(zip(event.stamps, places, strict=False))
-            instant = next(
-                (self._instant(place) for _, place in reversed(stamped) if self._instant(place)), None
-            )
+            instant = next((self._instant(place) for _, place in reversed(stamped) if self._instant(place)), None)
             for _, (index, position) in stamped:
                 if index >= 0:
                     self.members[index].append((position, event))
@@ -136,10 +133,7 @@ class Hints:
         """GPU memory falls when a process dies."""
         count = 0
         for samples in self.series.get((lane.key.source, lane.key.layer), ()):
-            if (
-                samples.name not in ("gpu_memory_used_mib", "gpu_process_memory_mib")
-                or samples.form != lane.key.form
-            ):
+            if samples.name not in ("gpu_memory_used_mib", "gpu_process_memory_mib") or samples.form != lane.key.form:
                 continue
             for position, (before, after) in enumerate(pairwise(samples.values)):
                 if before - after < _DROP_MIB or after > 0.5 * before:
@@ -182,9 +176,7 @@ def tokens(event: Event) -> set[str]:
     found = set(_TOKEN.findall(event.text[:2000]))
     if event.scope.container_id:
         found.add(event.scope.container_id)
-    if event.scope.pod and (
-        event.kind in _LIFE_KINDS or event.fields.get("reason") in ("Killing", "Started")
-    ):
+    if event.scope.pod and (event.kind in _LIFE_KINDS or event.fields.get("reason") in ("Killing", "Started")):
         found.add(f"pod {event.scope.pod}")
     return found
 

@@ -22,9 +22,7 @@ from .yearless import in_year, nearest_year
 EMBEDDED_LAYER = "embedded"
 """Instants that a message prints about itself; they anchor clocks and date nothing."""
 _AUDIT = regex.compile(r"audit\((\d{10}\.\d{3}):\d+\)")
-_TS = regex.compile(
-    r"(?:^|[ {,])(?:ts=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))"
-)
+_TS = regex.compile(r"(?:^|[ {,])(?:ts=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))")
 _MAX_SERIES_ROWS = 200_000
 _BACKWARDS_S = 2.0
 _ZONE_PROBES = 4
@@ -100,9 +98,7 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
             if not math.isfinite(stamp.seconds):
                 continue
             key = stampers.key(event, stamp.layer, stamp.form)
-            entries.setdefault(key, []).append(
-                _Entry(event.locator.line, stamp.seconds, number, position, stamp.zone)
-            )
+            entries.setdefault(key, []).append(_Entry(event.locator.line, stamp.seconds, number, position, stamp.zone))
             resolutions[key] = max(resolutions.get(key, 0.0), stamp.resolution_s)
     for _, part in parsed:
         for key, rows in _series_rows(part.samples, stampers).items():
@@ -111,9 +107,7 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
     result = Lanes([], events, [()] * len(events), {}, stampers)
     found: dict[int, dict[int, tuple[int, int]]] = {}
     for key in sorted(entries):
-        for boot, part_entries in enumerate(
-            _boots(key, sorted(entries[key], key=lambda e: (e.line, e.stamp)))
-        ):
+        for boot, part_entries in enumerate(_boots(key, sorted(entries[key], key=lambda e: (e.line, e.stamp)))):
             lane = Lane(len(result.lanes), key, boot=boot, resolution_s=resolutions[key])
             for position, entry in enumerate(part_entries):
                 lane.lines.append(entry.line)
@@ -156,9 +150,7 @@ def _series_rows(series: Sequence[Samples], stampers: Stampers) -> Mapping[LaneK
         for position in range(0, len(samples.lines), step):
             if math.isfinite(samples.stamps[position]):
                 row.setdefault(samples.lines[position], samples.stamps[position])
-    return {
-        key: [_Entry(line, seconds, -1, -1) for line, seconds in row.items()] for key, row in rows.items()
-    }
+    return {key: [_Entry(line, seconds, -1, -1) for line, seconds in row.items()] for key, row in rows.items()}
 
 
 def _boots(key: LaneKey, entries: list[_Entry]) -> list[list[_Entry]]:

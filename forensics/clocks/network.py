@@ -14,6 +14,7 @@ from .anchors import Kind, Link
 from .lanes import EMBEDDED_LAYER, Lane, Lanes
 from .offsets import ENOUGH, Anchor, Estimate, Run, estimate
 from .solution import SCHED_DRIFT, Piece, Solution, constant_piece
+from .stretches import stepped
 from .zones import Rule
 
 _YEAR_S = 365.2425 * 86400
@@ -61,10 +62,7 @@ class Network:
             open_lanes = [
                 index
                 for index, reach in self._reach.items()
-                if reach
-                and index not in self.solutions
-                and index not in self.refused
-                and self._solvable(index)
+                if reach and index not in self.solutions and index not in self.refused and self._solvable(index)
             ]
             if not open_lanes:
                 return
@@ -173,11 +171,14 @@ def local_solution(
     """Local times from anchors: zone and skew apart; without a zone that fits, stretches as measured."""
     drifts = lane.key.layer == "dmesg"
     result = civil_time.fit(lane, found.runs, declared)
-    if result is not None:
+    if result is not None and (drifts or civil_time.steady(found.runs)):
         pieces, skew_s = civil_time.pieces(lane, result, found.runs, drifts)
-        zone, offset_s, note = result.zone, result.segments[0].offset_s, result.note
+        zone, note = result.zone, result.note
+        offset_s: float | None = result.segments[0].offset_s
     else:
-        pieces, skew_s, zone, offset_s = stepped(found.runs), 0.0, "", None
+        pieces, skew_s = stepped(lane, found.runs), 0.0
+        zone = result.zone if result else ""
+        offset_s = result.segments[0].offset_s if result else None
         note = "the clock was set inside the file"
     doubt_s += max((run.scatter_s for run in found.runs), default=0.0) if skew_s else 0.0
     return _with_doubt(
@@ -203,9 +204,7 @@ def boot_solution(lane: Lane, found: Estimate, frame: str, doubt_s: float, sure:
     """Seconds since boot: the epoch wanders, so it is taken from the anchors nearest to each time."""
     knots = sorted(knot for run in found.runs for knot in _knots(run))
     own_doubt_s = max(run.width_s + run.scatter_s for run in found.runs) + _QUEUE_S
-    piece = Piece(
-        float("inf"), tuple(wall for wall, _ in knots), tuple(c for _, c in knots), own_doubt_s + doubt_s
-    )
+    piece = Piece(float("inf"), tuple(wall for wall, _ in knots), tuple(c for _, c in knots), own_doubt_s + doubt_s)
     return Solution(
         (piece,),
         Basis.BOOT_SOLVED,
@@ -225,20 +224,6 @@ def _knots(run: Run) -> list[tuple[float, float]]:
     anchors = [anchor for anchor in run.anchors if anchor.half_width_s <= 2 * finest + 0.001]
     chunks = [anchors[i : i + _CHUNK] for i in range(0, len(anchors), _CHUNK)]
     return [(median(a.wall for a in chunk), median(a.constant for a in chunk)) for chunk in chunks]
-
-
-def stepped(runs: Sequence[Run]) -> tuple[Piece, ...]:
-    """Constants as measured; between two stretches either may hold."""
-    pieces = []
-    for run, following in zip(runs, [*runs[1:], None], strict=True):
-        walls = (run.anchors[-1].wall,)
-        if following is None:
-            pieces.append(Piece(float("inf"), walls, (run.constant,)))
-            break
-        middle, half = (run.constant + following.constant) / 2, abs(run.constant - following.constant) / 2
-        pieces.append(Piece(run.anchors[-1].order, walls, (run.constant,)))
-        pieces.append(Piece(following.anchors[0].order - 1e-6, walls, (middle,), half))
-    return tuple(pieces)
 
 
 def _verdict(found: Estimate, sure: bool) -> str:

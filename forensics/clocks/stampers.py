@@ -54,9 +54,7 @@ class Stampers:
             if isinstance(node, str) and node and event.scope.pod:
                 self._pod_nodes.setdefault(event.scope.pod, node)
         nodes = {event.scope.host for event in events if event.scope.host}
-        self.hosts = frozenset(
-            nodes | set(self._pod_nodes.values()) | {s.scope.host for s in sources if s.scope.host}
-        )
+        self.hosts = frozenset(nodes | set(self._pod_nodes.values()) | {s.scope.host for s in sources if s.scope.host})
         self._canonical = _canonical(self.hosts)
         self._of_path = {source.path: self._host_in_path(source.path) for source in sources}
         self._scopes = {source.path: source.scope for source in sources}

@@ -65,13 +65,14 @@ def _clock(lane: Lane, solution: Solution | None, clocks: Clocks) -> Clock:
     skew_s = solution.skew_s + (skew.seconds if skew else 0.0)
     epoch = None
     if key.form is StampForm.BOOT:
-        epoch = lane.walls[-1] * 0 + solution.at(lane.lines[-1], lane.walls[-1])[0] - lane.walls[-1]
+        epoch = solution.at(lane.lines[-1], lane.walls[-1])[0] - lane.walls[-1]
         epoch -= skew.seconds if skew else 0.0
     notes = [
         solution.note,
         lane.year_note if key.form is StampForm.YEARLESS else "",
         skew.note if skew else "",
     ]
+    notes += [step.note for step in clocks.steps.of(lane.index) if step.ahead_s]
     if lane.boot:
         notes.insert(0, f"boot {lane.boot + 1} of the file")
     return Clock(

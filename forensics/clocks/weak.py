@@ -41,9 +41,7 @@ class Choice:
     clear: bool
 
 
-def choose(
-    hints: Iterable[Hint], priors: Mapping[float, float], possible: Sequence[float] = OFFSETS_S
-) -> Choice:
+def choose(hints: Iterable[Hint], priors: Mapping[float, float], possible: Sequence[float] = OFFSETS_S) -> Choice:
     """The best offset; ties go to the stronger prior, then to the one nearest to UTC."""
     groups: dict[str, dict[float, float]] = defaultdict(dict)
     for hint in hints:
@@ -55,15 +53,11 @@ def choose(
         offset_s: sum(scores.get(offset_s, 0.0) for scores in groups.values()) + priors.get(offset_s, 0.0)
         for offset_s in possible
     }
-    ranked = sorted(
-        possible, key=lambda offset_s: (-totals[offset_s], -priors.get(offset_s, 0.0), abs(offset_s))
-    )
+    ranked = sorted(possible, key=lambda offset_s: (-totals[offset_s], -priors.get(offset_s, 0.0), abs(offset_s)))
     best = ranked[0]
     margin = totals[best] - totals[ranked[1]] if len(ranked) > 1 else float("inf")
     clear = margin >= CLEAR_MARGIN and (totals[best] >= CLEAR_SCORE or len(ranked) == 1)
     rivals = [offset_s for offset_s in possible if totals[best] - totals[offset_s] < CLEAR_MARGIN]
-    doubt_s = (
-        0.0 if clear else max(abs(offset_s - best) for offset_s in (rivals if len(rivals) > 1 else possible))
-    )
+    doubt_s = 0.0 if clear else max(abs(offset_s - best) for offset_s in (rivals if len(rivals) > 1 else possible))
     support = sum(best in scores for scores in groups.values())
     return Choice(best, doubt_s, support, clear)

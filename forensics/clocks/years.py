@@ -25,9 +25,7 @@ _CLOSE_S = 2 * DAY_S
 _MOST_VOTES = 64
 _PATH_DATE = regex.compile(r"(?<!\d)(20[0-9]{2})([-_]?)([01][0-9])\2([0-3][0-9])(?!\d{5})")
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_WEEKDAY = regex.compile(
-    r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d"
-)
+_WEEKDAY = regex.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +64,7 @@ def newest(sources: Sequence[Source], lanes: Lanes, captured_at_s: float | None)
     if captures:
         return Newest(max(captures), "the recorded capture", 1.5 * DAY_S)
     dated = [
-        max(lane.walls)
-        for lane in lanes.lanes
-        if lane.key.form in (StampForm.INSTANT, StampForm.LOCAL) and lane.walls
+        max(lane.walls) for lane in lanes.lanes if lane.key.form in (StampForm.INSTANT, StampForm.LOCAL) and lane.walls
     ]
     if dated:
         return Newest(max(dated), "the newest dated line of the bundle", 7 * DAY_S)
@@ -84,9 +80,7 @@ def _date_in_path(path: str) -> float | None:
     return max((stamp.seconds for stamp in dates if stamp), default=None)
 
 
-def settle(
-    lanes: Lanes, latest: Newest | None, year: int | None, written: Mapping[str, float | None]
-) -> None:
+def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mapping[str, float | None]) -> None:
     """Fill `walls`, `year` and `year_note` of every year-less lane; `written` are file times by path."""
     for lane in lanes.lanes:
         if lane.key.form is StampForm.CLOCK and latest is not None:
@@ -148,18 +142,14 @@ def _turns(walls: Sequence[float]) -> list[int]:
     return [turn - last for turn in turns]
 
 
-def _last_year(
-    lane: Lane, clue: _Clues, latest: Newest | None, written_s: float | None
-) -> tuple[int, str, float]:
+def _last_year(lane: Lane, clue: _Clues, latest: Newest | None, written_s: float | None) -> tuple[int, str, float]:
     """The latest year in which the last line is not younger than the bundle; its reason and its doubt in seconds."""
     if latest is None:
         return stamps.YEARLESS_YEAR, "nothing tells the year", 50 * _YEAR_S
     newest_s = max(wall for wall, turn in zip(lane.walls, clue.turns, strict=True) if turn == 0)
     first = stamps.wall(latest.seconds).year + 1
     years = [year for year in range(first, first - 12, -1) if _possible(lane, clue, year)] or [first - 1]
-    last = next(
-        (year for year in years if in_year(newest_s, year) <= latest.seconds + latest.slack_s), years[-1]
-    )
+    last = next((year for year in years if in_year(newest_s, year) <= latest.seconds + latest.slack_s), years[-1])
     close = any(
         abs(in_year(newest_s, last) - moment) <= _CLOSE_S
         for moment in (latest.seconds, written_s)

@@ -144,9 +144,7 @@ def _rules(first_day: int, last_day: int) -> tuple[Rule, ...]:
 
 @lru_cache(maxsize=1)
 def _names() -> tuple[str, ...]:
-    return tuple(
-        sorted(name for name in zoneinfo.available_timezones() if "/" in name and name[:4] != "Etc/")
-    )
+    return tuple(sorted(name for name in zoneinfo.available_timezones() if "/" in name and name[:4] != "Etc/"))
 
 
 def fold_rules(before_wall_s: float, after_wall_s: float, slack_s: float = 900.0) -> tuple[Rule, ...]:
@@ -161,11 +159,7 @@ def fold_rules(before_wall_s: float, after_wall_s: float, slack_s: float = 900.0
             turn, restart = utc + before, utc + after
             set_back = after < before
             before = after
-            if (
-                set_back
-                and turn - slack_s <= before_wall_s < turn
-                and restart <= after_wall_s < restart + slack_s
-            ):
+            if set_back and turn - slack_s <= before_wall_s < turn and restart <= after_wall_s < restart + slack_s:
                 found.append(rule)
                 break
     return tuple(found)
@@ -212,9 +206,7 @@ def only(candidates: Iterable[Rule], names: frozenset[str]) -> tuple[Rule, ...]:
 def matching(candidates: Iterable[Rule], known: Iterable[tuple[float, float]]) -> tuple[Rule, ...]:
     """Rules that agree with what is known: (instant, offset to be added to local time)."""
     facts = tuple(known)
-    return tuple(
-        rule for rule in candidates if all(rule.utcoffset_s(utc) == -offset for utc, offset in facts)
-    )
+    return tuple(rule for rule in candidates if all(rule.utcoffset_s(utc) == -offset for utc, offset in facts))
 
 
 def _changes(zone: tzinfo, start_s: float, end_s: float) -> tuple[float, tuple[tuple[float, float], ...]]:

@@ -190,6 +190,8 @@ class Trend:
     sparkline: str
     first_line: int
     last_line: int
+    curve: tuple[tuple[float, float], ...] = ()
+    """(Unix time, value), thinned so that every peak and valley stays; for charts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,18 @@ def thin(points: Sequence[Point], limit: int = MAX_POINTS) -> list[Point]:
     return [points[int(i * step)] for i in range(limit)]
 
 
+def outline(points: Sequence[Point], buckets: int = 80) -> tuple[tuple[float, float], ...]:
+    """A curve of at most two points a bucket, its lowest and its highest: no peak is lost."""
+    if len(points) <= 2 * buckets:
+        return tuple((t, v) for t, v, _ in points)
+    kept = []
+    for i in range(buckets):
+        part = points[i * len(points) // buckets : (i + 1) * len(points) // buckets]
+        ends = {min(part, key=lambda p: p[1])[:2], max(part, key=lambda p: p[1])[:2]}
+        kept += sorted(ends)
+    return tuple(kept)
+
+
 def theil_sen_per_h(points: Sequence[Point]) -> float:
     """Median pairwise slope, per hour; 0 for fewer than two points."""
     chosen = thin(points, 120)
@@ -125,6 +137,7 @@ def trend_of(samples: Samples, entity: str, scale: float | None = None) -> Trend
     return Trend(
         samples.name, samples.source, entity, samples.scope.gpu, word, len(points), low, high, values[0], values[-1],
         points[0][0], points[-1][0], slope, sparkline(values), points[0][2], points[-1][2],
+        outline(points),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from . import (
     dmesg_json,
     docker,
     documents,
+    earlyoom,
     engine,
     engine_config,
     journal,
@@ -20,7 +21,6 @@ from . import (
     kubectl_lines,
     kubelet,
     log,
-    memory_lines,
     metrics,
     nvidia_csv,
     nvidia_text,
@@ -48,7 +48,7 @@ DIALECTS: dict[str, Dialect] = {
     "engine": engine.DIALECT,
     "ray": ray.DIALECT,
     "container": engine.OUTPUT,
-    "": memory_lines.DIALECT,
+    "oomd": earlyoom.DIALECT,
     "plain": log.combined("plain", kernel.PLAIN, systemd.PLAIN, engine.OUTPUT),
 }
 

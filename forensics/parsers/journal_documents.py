@@ -162,8 +162,8 @@ def _binary(text: str, start: int) -> tuple[int, int]:
             return first, position
         if seen > most:
             break
-    found = _NEXT_FIELD.search(text, first)
-    return first, found.start() if found else len(text)
+    nearest = _NEXT_FIELD.search(text, first)
+    return first, nearest.start() if nearest else len(text)
 
 
 def _width(char: str) -> int:

@@ -89,7 +89,7 @@ class _Builder:
 
 
 _TOKEN = regex.compile(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++)', regex.DOTALL)
-_BLANK = regex.compile(r"\s*+")
+_NOT_BLANK = regex.compile(r"\S")
 _DOCUMENT_START = regex.compile(r"^[{\[]", regex.MULTILINE)
 _LITERALS = {"true": True, "false": False, "null": None}
 
@@ -102,14 +102,12 @@ def read_json(text: str) -> Iterator[Document]:
     position, line = 0, 1
     broken = 0
     while broken < MAX_BROKEN:
-        start = _BLANK.match(text, position).end()
-        if start >= len(text):
+        found = _NOT_BLANK.search(text, position)
+        if found is not None and found[0] not in "{[":
+            found = _DOCUMENT_START.search(text, found.start())
+        if found is None:
             return
-        if text[start] not in "{[":
-            found = _DOCUMENT_START.search(text, start)
-            if found is None:
-                return
-            start = found.start()
+        start = found.start()
         line += text.count("\n", position, start)
         builder = _Builder()
         problem, end = _fill_from_json(builder, text, start, line)

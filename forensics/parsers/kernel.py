@@ -78,9 +78,7 @@ def assemble(records: Sequence[Record], source: str) -> Assembled:
             parts.append(further)
         if parts[-1].text.startswith("NVRM: fallen off the bus"):
             text = " ".join([record.text, *(part.text.removeprefix("NVRM: ") for part in parts[1:])])
-            event = replace(
-                event_of(record, source), text=text, locator=Locator(source, record.line, parts[-1].line)
-            )
+            event = replace(event_of(record, source), text=text, locator=Locator(source, record.line, parts[-1].line))
             events.append(refine(event))
             used |= {part.line for part in parts}
     return Assembled(tuple(events), frozenset(used))

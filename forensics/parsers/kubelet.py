@@ -26,7 +26,7 @@ _MESSAGE = regex.compile(r'"(?P<message>(?:[^"\\]|\\.)*+)"')
 _KEY = regex.compile(r"\s+(?P<key>[A-Za-z][\w./-]*)=")
 _QUOTED = regex.compile(r'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
 _LINES_END = regex.compile(r"\n\s*>(?=\s|$)")
-_BARE = regex.compile(r"\S*")
+_BLANK = regex.compile(r"\s")
 _DECODER = json.JSONDecoder(strict=False)
 _OLD_EVENT = regex.compile(r"ID:(?P<ID>\S+) Type:(?P<Type>\w+) Data:(?P<Data>[0-9a-f]+)")
 _SHORT = 12
@@ -62,8 +62,9 @@ def _value_at(text: str, start: int) -> tuple[str, int]:
             following = _KEY.search(text, start)
             end = following.start() if following else len(text)
         return text[start:end], end
-    bare = _BARE.match(text, start)
-    return bare[0], bare.end()
+    blank = _BLANK.search(text, start)
+    end = blank.start() if blank else len(text)
+    return text[start:end], end
 
 
 def _unquoted(text: str) -> str:

@@ -66,7 +66,8 @@ def _sniff(head: Head) -> int:
         return 0
     comments = sum(_COMMENT.fullmatch(line) is not None for line in lines)
     samples = sum(_SAMPLE.fullmatch(line) is not None for line in lines)
-    told = comments or any("{" in line or _WANTED.match(line) for line in lines)  # else any `word number` would do
+    # without labels, comments and known names any file of `word number` lines would do
+    told = comments or any("{" in line or _WANTED.match(line) for line in lines)
     return 95 if told and samples and comments + samples > 0.7 * len(lines) else 0
 
 

@@ -1,7 +1,7 @@
 """Output of programs without any header: tracebacks and the last words of shells and C++ runtimes.
 
-It is read like a log, and is one as soon as some line has a header. Recognised by lines that only a dying process or its shell prints (CPython, bash,
-dash, glibc).
+It is read like a log, and is one as soon as some line has a header. Recognised by lines that only a dying process
+or its shell prints (CPython, bash, dash, glibc).
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _read_csv(text: str, source: str) -> Parsed:
     hint = PurePosixPath(source).stem
     values = [(i, *known, scope) for i, name in enumerate(names) if i != place and i not in labels
               for known, scope in [_column(name, hint)] if known is not None]  # fmt: skip
-    limits = [(i, factor) for i, name in enumerate(names) if (factor := limit_factor(name)) is not None]
+    limits = [(i, unit) for i, name in enumerate(names) if (unit := limit_factor(name)) is not None]
     if not values and not limits:
         message = f"time series without a column that is understood ({', '.join(names)}); not used"
         return Parsed(diagnostics=(Diagnostic(source, at + 1, Severity.INFO, message),))

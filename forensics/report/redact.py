@@ -1,53 +1,112 @@
-"""Keep secrets out of every output: one gate that all formats pass.
+"""Keep secrets and user texts out of every output.
 
-Patterns cover what leaks in this field: Hugging Face and API tokens, bearer and basic credentials, cloud keys,
-private keys, cookies, credentials in URLs, e-mail addresses, and the prompts that engines log.
+The rules are data (`templates/redaction.toml`): tokens, keys, credentials, cookies, e-mail addresses, and the prompts
+and request bodies that engines log. Each rule proves itself on its own examples before it is used; a rule that fails
+there, or runs out of time on a text, raises: a report with a silent hole is worse than none.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import regex
 
-_RULES: tuple[tuple[str, regex.Pattern[str], str], ...] = tuple(
-    (name, regex.compile(pattern), replacement)
-    for name, pattern, replacement in (
-        ("private key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", "[private key]"),
-        ("token", r"\b(?:hf_[A-Za-z0-9]{10,}|sk-[A-Za-z0-9_-]{12,}|gh[pousr]_[A-Za-z0-9]{16,}|glpat-[\w-]{12,}|xox[abpr]-[\w-]{10,}|nvapi-[\w-]{12,}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)", "[token]"),
-        ("cloud key", r"\b(?:AKIA|ASIA|LTAI)[A-Z0-9a-z]{12,20}\b", "[cloud key]"),
-        ("authorization", r"(?i)\b(authorization|proxy-authorization|x-api-key|api-key|cookie|set-cookie)(['\"]?\s*[:=]\s*['\"]?)(?:bearer |basic )?[^\s'\",;]{4,}", r"\1\2[redacted]"),
-        ("bearer", r"(?i)\b(bearer|basic) [A-Za-z0-9._~+/=-]{8,}", r"\1 [redacted]"),
-        ("secret", r"(?i)\b([\w-]*(?:password|passwd|secret|api_?key|access_?key|hf_?token|auth_?token|access_?token|credentials?))(['\"]?\s*[=:]\s*['\"]?)(?!None\b|\*\*\*|<)[^\s'\",;)]{3,}", r"\1\2[redacted]"),
-        ("url credentials", r"\b([a-z][a-z0-9+.-]*://)[^\s/:@]+:[^\s/@]+@", r"\1[redacted]@"),
-        ("e-mail", r"\b[A-Za-z0-9._%+-]+@(?!sha256)[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b", "[e-mail]"),
-        ("prompt", r"(?i)(prompt(?:_text)?['\"]?\s*[:=]\s*)(?!tokens?\b)(?:'[^']*'?|\"[^\"]*\"?)", r"\1[prompt]"),
-        ("message", r"(?i)(['\"](?:content|messages|input_text)['\"]\s*:\s*)(?:'[^']*'?|\"[^\"]*\"?|\[.*)", r"\1[message]"),
-    )
-)
+from .. import resources
+from ..errors import ForensicsError
+
+TIME_LIMIT_S = 5.0
 
 
-def redact(value: Any) -> tuple[Any, dict[str, int]]:
-    """A copy of JSON-like data with secrets replaced, and how often each rule fired."""
-    counts: dict[str, int] = {}
-    return _walk(value, counts), dict(sorted(counts.items()))
+class RedactionError(ForensicsError):
+    """A redaction rule does not work; nothing may be written."""
 
 
-def _walk(value: Any, counts: dict[str, int]) -> Any:
-    if isinstance(value, str):
-        return redact_text(value, counts)
-    if isinstance(value, Mapping):
-        return {key: _walk(item, counts) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_walk(item, counts) for item in value]
-    return value
+@dataclass(frozen=True, slots=True)
+class Rule:
+    id: str
+    hints: tuple[str, ...]
+    """Lower-case literals, one of which a text must hold."""
+    pattern: regex.Pattern[str]
+    replacement: str
 
 
-def redact_text(value: str, counts: dict[str, int]) -> str:
-    """One text with secrets replaced."""
-    for name, pattern, replacement in _RULES:
-        value, hits = pattern.subn(replacement, value)
-        if hits:
-            counts[name] = counts.get(name, 0) + hits
-    return value
+@dataclass(slots=True)
+class Tally:
+    """What was taken out: per rule the distinct values and the number of places."""
+
+    values: dict[str, set[str]] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+
+    def add(self, rule: str, found: list[str], places: int = 1) -> None:
+        self.values.setdefault(rule, set()).update(found)
+        self.places[rule] = self.places.get(rule, 0) + places * len(found)
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {"rule": rule, "values": len(self.values[rule]), "places": places}
+            for rule, places in sorted(self.places.items())
+        ]
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """The rules, proved on their examples. Raises `RedactionError`."""
+    path = resources.templates() / "redaction.toml"
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))["rule"]
+        found = tuple(
+            Rule(
+                t["id"], tuple(t["hints"]), regex.compile(t["regex"], regex.DOTALL | regex.VERSION0), t["replace"]
+            )
+            for t in tables
+        )
+    except (OSError, KeyError, tomllib.TOMLDecodeError, regex.error) as error:
+        raise RedactionError(f"redaction rules cannot be read ({error}); nothing was written") from None
+    for rule, table in zip(found, tables, strict=True):
+        _prove(rule, table)
+    return found
+
+
+def _prove(rule: Rule, table: Mapping[str, Any]) -> None:
+    for example in table["examples"]:
+        secret = example.partition("‹")[2].partition("›")[0]
+        shown, _ = apply(rule, example.replace("‹", "").replace("›", ""))
+        if not secret or secret in shown:
+            raise RedactionError(f"redaction rule {rule.id!r} misses its own example; nothing was written")
+    for text in table.get("keeps", ()):
+        if apply(rule, text)[0] != text:
+            raise RedactionError(f"redaction rule {rule.id!r} changes harmless text; nothing was written")
+
+
+def apply(rule: Rule, value: str) -> tuple[str, list[str]]:
+    """The text after one rule, and what it took out."""
+    lower = value.lower()
+    if not any(hint in lower for hint in rule.hints):
+        return value, []
+    taken: list[str] = []
+
+    def take(match: regex.Match[str]) -> str:
+        taken.append(match[0])
+        return match.expand(rule.replacement)
+
+    try:
+        return rule.pattern.sub(take, value, timeout=TIME_LIMIT_S), taken
+    except TimeoutError:
+        raise RedactionError(
+            f"redaction rule {rule.id!r} ran out of time on a text of {len(value)} characters; nothing was written "
+            "(--no-redact writes the report without redaction)"
+        ) from None
+
+
+def redact(value: str) -> tuple[str, dict[str, list[str]]]:
+    """One text without secrets, and what each rule took out of it."""
+    taken: dict[str, list[str]] = {}
+    for rule in rules():
+        value, found = apply(rule, value)
+        if found:
+            taken[rule.id] = found
+    return value, taken

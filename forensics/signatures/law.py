@@ -89,11 +89,14 @@ def _miss(signature: Signature, example: Example, key: str) -> Problem:
     if example.channel not in signature.channels:
         return Problem(path, f"{key}.channel", f"no pattern matches: channel {example.channel!r} is not listened to",
                        "add it to `channels`, or correct the example")  # fmt: skip
-    tried = attempt(next(p for p in signature.patterns if p.name == example.pattern), example.text)
+    pattern = next((p for p in signature.patterns if p.name == example.pattern), None)
+    if pattern is None:
+        return Problem(path, f"{key}.match", f"no pattern is called {example.pattern!r}", "correct the name")
+    tried = attempt(pattern, example.text)
     source = tried.pattern.regex.pattern
     stop = min(tried.regex_stop, max(len(source) - 1, 0))
     snippet = f"{caret(source, stop)}\n{caret(example.text, min(tried.text_stop, max(len(example.text) - 1, 0)))}"
-    return Problem(path, f"{key}.text", f"pattern {example.pattern!r} does not match: it {tried.reason}",
+    return Problem(path, f"{key}.text", f"pattern {example.pattern!r} does not match: {tried.reason}",
                    "the carets show how far the pattern and the text agree", snippet)  # fmt: skip
 
 

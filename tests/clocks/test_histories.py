@@ -96,60 +96,90 @@ def moments(random: Random) -> list[float]:
 
 @dataclass
 class Node:
-    """A machine: zone, skew, boot, drift."""
+    """A machine: zone, skew, boots, drift; its clock may be set once."""
 
     name: str
     zone: str
     skew_s: float
-    boot_s: float
+    boots_s: list[float]
     drift: float
+    set_at_s: float = math.inf
+    """When a time service sets the clock right; before, it ran ahead by `before_s` more."""
+    before_s: float = 0.0
 
     def clock(self, true_s: float) -> float:
-        return true_s + self.skew_s
+        return true_s + self.skew_s + (self.before_s if true_s < self.set_at_s else 0.0)
 
     def boot_stamp(self, true_s: float) -> RawStamp:
-        return RawStamp(StampForm.BOOT, "dmesg", round((true_s - self.boot_s) * (1 + self.drift), 6), 1e-6)
+        boot_s = max(boot for boot in self.boots_s if boot <= true_s)
+        return RawStamp(StampForm.BOOT, "dmesg", round((true_s - boot_s) * (1 + self.drift), 6), 1e-6)
+
+
+def machine(random: Random, name: str, times: list[float], skew_s: float) -> Node:
+    """A node that was up for minutes to weeks, restarted perhaps, with a clock that is set perhaps."""
+    node = Node(name, random.choice(ZONES), skew_s, [times[0] - random.choice([400.0, 86400.0, 25 * 86400.0])],
+                random.uniform(-1e-4, 1e-4))  # fmt: skip
+    if random.random() < 0.15:
+        node.boots_s.append(random.choice(times) + 0.2)
+    if not skew_s and random.random() < 0.15:
+        node.set_at_s = random.choice(times[3:-3]) + 0.05
+        node.before_s = random.choice([-1, 1]) * random.uniform(10, 300)
+    return node
 
 
 def history(random: Random) -> History:
-    """A bundle of one node: journal, kernel ring, container logs, API objects, GPU samples."""
+    """A bundle: journal and kernel ring of one or two nodes, container logs, API objects, GPU samples."""
     times = moments(random)
     skew_s = random.choice([0.0, 0.0, 0.0, random.uniform(-400, 400)])
-    node = Node(
-        "gpu-node-7", random.choice(ZONES), skew_s, times[0] - random.choice([400.0, 86400.0, 25 * 86400.0]),
-        random.uniform(-1e-4, 1e-4),
-    )  # fmt: skip
+    node = machine(random, "gpu-node-7", times, skew_s)
+    prints = journals(random, times, node, "node")
+    if random.random() < 0.2:
+        prints += journals(random, times, machine(random, "gpu-node-8", times, 0.0), "other")
+    prints += containers(random, times, node)
+    prints += api(random, times, node)
+    if random.random() < 0.3:
+        prints.append(sampled(random, times, node))
+    if random.random() < 0.5:
+        prints[0].mtime_s = times[-1] + random.random() * 500
+    return History(prints)
+
+
+def journals(random: Random, times: list[float], node: Node, folder: str) -> list[Print]:
+    """The journal of a node, and its kernel ring as seconds since boot or rendered."""
     scope = Scope(host=node.name)
-    prints: list[Print] = []
-    journal = Print("node/journal.txt")
     form = random.choice([StampForm.YEARLESS, StampForm.LOCAL, StampForm.YEARLESS, StampForm.INSTANT])
     resolution = random.choice([1.0, 1.0, 1e-6])
     with_runtime = random.random() < 0.6
-    kernel = Print("node/dmesg.txt")
-    kernel_t = Print("node/dmesg-T.txt")
+    journal = Print(f"{folder}/journal.txt")
+    ring, rendered = Print(f"{folder}/dmesg.txt"), Print(f"{folder}/dmesg-T.txt")
+    away_s = random.choice([0.0, 0.0, random.uniform(-40, 40) * 86400])  # rendered on a machine with another boot
+    was_set = False
     for serial, true_s in enumerate(times):
+        if true_s > node.set_at_s and not was_set:
+            was_set = True
+            moved = f"System clock was stepped by {-node.before_s:.6f} seconds"
+            stamp = local_stamp(form, "journal", node.clock(node.set_at_s + 0.01), node.zone, resolution)
+            journal.line(node.set_at_s + 0.01, moved, (stamp,), "clock", scope=scope)
         text = sentence(random, serial)
-        shown = node.clock(true_s + random.choice([0.0, 0.0, 0.02, 0.3]))
-        outer = local_stamp(form, "journal", shown, node.zone, resolution)
+        shown = node.clock(true_s) + random.choice([0.0, 0.0, 0.02, 0.3])
+        stamps: tuple[RawStamp, ...] = (local_stamp(form, "journal", shown, node.zone, resolution),)
         speaker = random.choice(["kernel", "kubelet", "runtime", "host"])
-        stamps: tuple[RawStamp, ...] = (outer,)
         if speaker == "runtime" and with_runtime:
             stamps += (local_stamp(StampForm.INSTANT, "runtime", node.clock(true_s), "UTC", 1e-6),)
         if speaker == "kubelet":
             stamps += (local_stamp(StampForm.YEARLESS, "klog", node.clock(true_s), node.zone, 1e-6),)
         journal.line(true_s, text, stamps, speaker, scope=scope)
+        for _ in range(random.choice([0, 0, 0, 0, 4])):  # a storm of equal lines anchors nothing
+            journal.line(true_s, "NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 11 timed out", stamps, "kernel",
+                         scope=scope)  # fmt: skip
         if speaker == "kernel":
-            kernel.line(true_s, text, (node.boot_stamp(true_s),), "kernel")
-            kernel_t.line(true_s, text, (local_stamp(StampForm.LOCAL, "dmesg", node.clock(true_s), node.zone, 1.0),),
-                          "kernel", scope=scope)  # fmt: skip
-    prints.append(journal)
-    if kernel.events:
-        prints += random.choice([[kernel], [kernel, kernel_t], [kernel_t]])
-    prints += containers(random, times, node)
-    prints += api(random, times, node)
-    if random.random() < 0.5:
-        prints[0].mtime_s = times[-1] + random.random() * 500
-    return History(prints)
+            ring.line(true_s, text, (node.boot_stamp(true_s),), "kernel")
+            kernel_s = node.boot_stamp(true_s).seconds + node.clock(times[-1]) - node.boot_stamp(times[-1]).seconds
+            rendered.line(true_s, text, (local_stamp(StampForm.LOCAL, "dmesg", kernel_s + away_s, node.zone, 1.0),),
+                          "kernel", scope=scope if random.random() < 0.5 else Scope())  # fmt: skip
+    if not ring.events or len(node.boots_s) > 1:
+        return [journal, ring] if ring.events else [journal]
+    return [journal, *random.choice([[ring], [ring, rendered], [rendered], []])]
 
 
 def containers(random: Random, times: list[float], node: Node) -> list[Print]:

@@ -1,6 +1,5 @@
 """docker events, inspect and ps; crictl inspect and ps."""
 
-# ruff: noqa: E501  # tables are as wide as docker prints them
 from __future__ import annotations
 
 import json

@@ -14,25 +14,18 @@ from forensics.parsers import engine_stats
 from forensics.scan import scan
 
 THROUGHPUT = "Avg prompt throughput: 210.4 tokens/s, Avg generation throughput: 97.5 tokens/s, "
+V0 = f"{THROUGHPUT}Running: 9 reqs, Swapped: 1 reqs, Pending: 4 reqs, GPU KV cache usage: 61.5%"
+V1 = f"{THROUGHPUT}Running: 9 reqs, Waiting: 4 reqs, GPU KV cache usage: 61.5%, Prefix cache hit rate: 12.5%"
 WORDINGS = {
-    "0.4 V0": THROUGHPUT +
-        "Running: 9 reqs, Swapped: 1 reqs, Pending: 4 reqs, GPU KV cache usage: 61.5%, CPU KV cache usage: "
-        "2.0%",
-    "0.5.4 V0": THROUGHPUT +
-        "Running: 9 reqs, Swapped: 1 reqs, Pending: 4 reqs, GPU KV cache usage: 61.5%, CPU KV cache usage: "
-        "2.0%.",
+    "0.4 V0": f"{V0}, CPU KV cache usage: 2.0%",
+    "0.5.4 V0": f"{V0}, CPU KV cache usage: 2.0%.",
     "0.7.0 V1": "Running: 9 reqs, Waiting: 4 reqs ",
-    "0.7.3 V1": THROUGHPUT +
-        "Running: 9 reqs, Waiting: 4 reqs, GPU KV cache usage: 61.5%, Prefix cache hit rate: 12.5%",
-    "0.8.5": "Engine 003: " + THROUGHPUT +
-        "Running: 9 reqs, Waiting: 4 reqs, GPU KV cache usage: 61.5%, Prefix cache hit rate: 12.5%",
-    "0.11.2": "2 Engines Aggregated: " + THROUGHPUT +
-        "Running: 9 reqs, Waiting: 4 reqs, GPU KV cache usage: 61.5%, "
-    "Prefix cache hit rate: 12.5%, External prefix cache hit rate: 99.0%, MM cache hit rate: 98.0%",
-    "0.33": "Engine 003: " + THROUGHPUT +
-        "Running: 9 reqs, Waiting: 4 reqs, Deferred: 2 reqs, KV fetch: 1 reqs, "
+    "0.7.3 V1": V1,
+    "0.8.5": f"Engine 003: {V1}",
+    "0.11.2": f"2 Engines Aggregated: {V1}, External prefix cache hit rate: 99.0%, MM cache hit rate: 98.0%",
+    "0.33": f"Engine 003: {THROUGHPUT}Running: 9 reqs, Waiting: 4 reqs, Deferred: 2 reqs, KV fetch: 1 reqs, "
     "XPU KV cache usage: 61.5%, External prefix cache hit rate: 99.0%",
-}  # fmt: skip
+}
 
 
 def read(*lines: str) -> dict[str, Samples]:

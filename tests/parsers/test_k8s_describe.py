@@ -1,6 +1,6 @@
 """`kubectl describe`: the same facts as the API object, whatever a message spills into column 0."""
 
-# ruff: noqa: E501, W291  # so are described objects
+# ruff: noqa: W291  # kubectl pads its cells
 from __future__ import annotations
 
 from collections.abc import Iterable

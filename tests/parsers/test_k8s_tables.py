@@ -1,6 +1,5 @@
 """Tables of kubectl: pods, nodes, events, workloads, top, revisions."""
 
-# ruff: noqa: E501  # tables are as wide as kubectl prints them
 from __future__ import annotations
 
 import pytest

@@ -262,6 +262,13 @@ def test_a_torn_report_lends_nothing() -> None:
     assert [e.text for e in read(text).events if e.kind == "log"] == [invoked("torn")]
 
 
+def test_a_kill_without_a_report_borrows_nothing() -> None:
+    """The second dump was suppressed; its circumstances are not those of the first."""
+    first, second = kills(dmesg(*REPORT, killed(900)))
+    assert (first.fields["memcg_limit_kib"], first.fields["task_count"]) == (98304, 3)
+    assert not {"memcg_limit_kib", "tasks", "task_memcg", "invoker_comm", "report_line"} & set(second.fields)
+
+
 def test_a_log_that_ends_too_early() -> None:
     """After the summary the victim is known; after the head nothing is."""
     (event,) = kills(dmesg(*REPORT[:-1]))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.model import Parsed
-from forensics.parsers import FORMATS, engine_config, engine_stats, memory_lines, reprs
+from forensics.parsers import FORMATS, earlyoom, engine_config, engine_stats, reprs
 from forensics.parsers.embedded import read_text
 from forensics.scan import scan
 from forensics.sources import Format, make_head
@@ -87,7 +87,7 @@ def test_no_reader_raises(seed: str) -> None:
         lambda text: engine_config.parse_cli_args(text.split(" ")),
         lambda text: read_text(f"INFO 11-29 21:25:17 [a.py:1] {text}", "x", "engine"),
         lambda text: engine_stats.samples(scan(iter([text.encode("utf-8", "replace")]), ["x"], (), engine_stats.SERIES), "x"),
-        lambda text: memory_lines.samples(scan(iter([text.encode("utf-8", "replace")]), ["x"], (), memory_lines.DIALECT.series), "x"),
+        lambda text: earlyoom.samples(scan(iter([text.encode("utf-8", "replace")]), ["x"], (), earlyoom.DIALECT.series), "x"),
     ],
 )  # fmt: skip
 def test_no_line_raises(function: Callable[[str], object]) -> None:

@@ -1,11 +1,9 @@
-"""Ray: kills of the memory monitor, ends of workers, status; and memory figures in log lines."""
+"""Ray: kills of the memory monitor, ends of workers, status; and earlyoom's figures."""
 
 from __future__ import annotations
 
-import pytest
-
 from forensics.model import StampForm
-from forensics.parsers import FORMATS, memory_lines, ray
+from forensics.parsers import FORMATS, earlyoom, ray
 from forensics.parsers.embedded import read_text
 from forensics.scan import scan
 from forensics.sources import identify, make_head
@@ -105,21 +103,13 @@ Pending Demands:
     assert event.stamps[0].form is StampForm.LOCAL
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("Nov 29 21:25:17 gpu-node-7 earlyoom[9]: mem avail:   439 of  1197 MiB (36.69%), swap free:    0 "
-         "of    0 MiB",
-         {"host_memory_available_kib": 439 * 1024}),
-        ("2026-11-29T21:25:17Z mem_total=125.8GiB mem_avail=53.5GiB top1=VLLM::APIServer pid=1311 "
-         "rss=64.5GiB",
-         {"host_memory_available_kib": 53.5 * 2**20, "process_rss_mib": 64.5 * 1024}),
-        ("mem avail:   439 of  1197 MiB", {}),
-        ("2026-11-29T21:25:17Z mem_avail is low", {}),
-    ],
-)  # fmt: skip
-def test_memory_figures_in_log_lines(line: str, expected: dict[str, float]) -> None:
-    """With a time they are a series; without one they are not."""
-    scanned = scan(iter([line.encode()]), ["no such line"], (), memory_lines.DIALECT.series)
-    found = {sample.name: sample.values[0] for sample in memory_lines.samples(scanned, "x")}
-    assert found == pytest.approx(expected)
+def test_earlyoom_is_a_free_memory_series() -> None:
+    """Its status lines are samples where a journal gave them a time; on a console they have none."""
+    status = "mem avail:   439 of  1197 MiB (36.69%), swap free:    0 of    0 MiB ( 0.00%)"
+    timed = f"Nov 29 21:25:17 gpu-node-7 earlyoom[9]: {status}"
+    specs = earlyoom.DIALECT.series
+    found = [earlyoom.samples(scan(iter([line.encode()]), ["x"], (), specs), "x") for line in (timed, status)]
+    assert found[1] == ()
+    (sample,) = found[0]
+    assert (sample.name, sample.values[0]) == ("host_memory_available_kib", 439.0 * 1024)
+    assert sample.form is StampForm.YEARLESS
