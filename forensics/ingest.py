@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from .bundle import Bundle, Member
+from .bundle import BLOCK_BYTES, Bundle, Member
 from .model import Diagnostic, Event, Parsed, Samples, Severity, Source
 from .parsers import DIALECTS, FORMATS, log
-from .scan import Scanned, Scanner, encoding_of
+from .scan import Scanned, Scanner, binary_kind, encoding_of
 from .sources import HEAD_BYTES, Format, Head, identify, make_head, owner
+
+BINARY_BYTES = 64 << 20
+"""Bytes read of what is no text, for its checksum: a core dump or a model would take minutes."""
 
 ProgressHook = Callable[[str, int], None]
 """Called with (member path, bytes read so far)."""
@@ -24,34 +27,77 @@ class ReadSource:
 
 
 def read_bundle(
-    bundle: Bundle, anchors: Iterable[str], prefilter: bool = True, progress: ProgressHook | None = None
+    bundle: Bundle,
+    anchors: Iterable[str],
+    prefilter: bool = True,
+    progress: ProgressHook | None = None,
+    block_bytes: int = BLOCK_BYTES,
 ) -> list[ReadSource]:
-    """All members, parsed; paths relative to a common top folder if there is one. Order: as in the bundle, sorted."""
+    """All members, parsed; paths relative to a common top folder if there is one. Order: by path."""
     wanted = frozenset(anchors).union(*(dialect.anchors for dialect in DIALECTS.values()))
-    found = []
-    for member in bundle.members():
-        found.append(_read_member(member, wanted, prefilter))
-        if progress is not None:
-            progress(member.path, bundle.used_bytes)
-    found = _without_common_top(found, bundle)
+
+    def blocks(member: Member) -> Iterator[bytes]:
+        for block in member.blocks(block_bytes):
+            if progress is not None:
+                progress(member.path, bundle.used_bytes)
+            yield block
+
+    found = [_read_member(member, blocks(member), wanted, prefilter) for member in bundle.members()]
+    found, bundle.diagnostics[:] = _without_common_top(found, bundle.diagnostics)
     return sorted(found, key=lambda item: item.source.path)
 
 
-def _read_member(member: Member, anchors: frozenset[str], prefilter: bool) -> ReadSource:
-    blocks = member.blocks()
+def _read_member(member: Member, blocks: Iterator[bytes], anchors: frozenset[str], prefilter: bool) -> ReadSource:
     first = next(blocks, b"")
+    while first and not first.strip(b"\0"):  # a log that was truncated while it was written begins with a hole
+        first = next(blocks, b"")
+    while len(first) <= HEAD_BYTES and (more := next(blocks, b"")):
+        first += more
     if not first:
-        return _result(member, "empty", "empty file", Parsed(), Scanned(), None, "" if not member.cut else member.cut)
+        reason = member.cut or ("nothing but NUL bytes" if member.size_bytes else "")
+        return _result(member, "empty", "empty file", Parsed(), Scanned(), None, reason)
     encoding = encoding_of(first)
-    head = make_head(member.path, first[:HEAD_BYTES], len(first) <= HEAD_BYTES, encoding)
+    start = first.lstrip(b"\0").replace(b"\0", b"") if encoding == "utf-8" and b"\0" in first else first
+    head = make_head(member.path, start[:HEAD_BYTES], len(first) <= HEAD_BYTES, encoding)
     form = identify(head, FORMATS)
+    if form is None and encoding == "utf-8" and (binary := binary_kind(first.lstrip(b"\0")[:4096])) is not None:
+        return _skip_binary(member, blocks, *binary)
     if form is not None and form.read is not None:
-        return _read_document(member, first, blocks, form, form.read, encoding)
-    if form is None and _is_binary(first[:4096], encoding):
-        for _ in blocks:
-            pass  # the checksum covers the whole file
-        return _result(member, "unrecognised", "binary data", Parsed(), Scanned(), None,
-                       "binary data in no known format")  # fmt: skip
+        data = _whole(member, first, blocks, form)
+        text = data.decode(encoding, "replace").removeprefix("\ufeff")
+        read = form.read
+        parsed = _guarded(member, form.title, lambda: read(text, member.path))
+        if parsed is not None:
+            lines = text.count("\n") + (0 if text.endswith("\n") or not text else 1)
+            return _result(member, form.name, form.title, parsed, Scanned(lines=lines), 1.0, member.cut)
+        form, first = None, data
+    return _read_lines(member, head, form, _scan(first, blocks, head, form, anchors, prefilter))
+
+
+def _skip_binary(member: Member, blocks: Iterator[bytes], kind: str, hint: str) -> ReadSource:
+    for _ in blocks:
+        if member.size_bytes >= BINARY_BYTES:
+            break
+    reason = f"{kind}, no text" + (f"; {hint}" if hint else "")
+    return _result(member, "unrecognised", kind, Parsed(), Scanned(), None, member.cut or reason)
+
+
+def _whole(member: Member, first: bytes, blocks: Iterator[bytes], form: Format) -> bytes:
+    data = bytearray(first[: form.max_bytes])
+    size = len(first)
+    for block in blocks:
+        data += block[: form.max_bytes - len(data)]
+        size += len(block)
+    if size > form.max_bytes:
+        member.report(Diagnostic(member.path, None, Severity.WARNING,
+                                 f"{member.path}: only the first {form.max_bytes:,} of {size:,} bytes were read",
+                                 "a document this large is unusual; split it"))  # fmt: skip
+    return bytes(data)
+
+
+def _scan(
+    first: bytes, blocks: Iterator[bytes], head: Head, form: Format | None, anchors: frozenset[str], prefilter: bool
+) -> Scanned:
     series = form.series(head) if form is not None and form.series is not None else ()
     scanner = Scanner(
         anchors,
@@ -62,51 +108,65 @@ def _read_member(member: Member, anchors: frozenset[str], prefilter: bool) -> Re
     scanner.feed(first)
     for block in blocks:
         scanner.feed(block)
-    scanned = scanner.finish()
-    return _read_lines(member, head, form, scanned)
-
-
-def _read_document(
-    member: Member, first: bytes, blocks: Iterator[bytes], form: Format, read: Callable[[str, str], Parsed], encoding: str
-) -> ReadSource:
-    data = bytearray(first)
-    cut = False
-    for block in blocks:
-        if len(data) < form.max_bytes:
-            data += block
-        else:
-            cut = True
-    if cut:
-        member.report(Diagnostic(member.path, None, Severity.WARNING,
-                                 f"{member.path}: only the first {form.max_bytes} bytes were read",
-                                 "a document this large is unusual; split it"))  # fmt: skip
-    text = bytes(data).decode(encoding, "replace").removeprefix("\ufeff")
-    parsed = read(text, member.path)
-    lines = text.count("\n") + (0 if text.endswith("\n") or not text else 1)
-    return _result(member, form.name, form.title, parsed, Scanned(lines=lines), 1.0, member.cut)
+    return scanner.finish()
 
 
 def _read_lines(member: Member, head: Head, form: Format | None, scanned: Scanned) -> ReadSource:
     kind = log.kind_of(head)
-    parsed = log.read(scanned, member.path, kind.channel, DIALECTS)
+    parsed = _guarded(member, kind.title, lambda: log.read(scanned, member.path, kind.channel, DIALECTS)) or Parsed()
     title, name = kind.title, form.name if form is not None else "text"
     if form is not None and form.samples is not None:
-        table = form.samples(scanned, member.path, head)
+        samples = form.samples
+        table = _guarded(member, form.title, lambda: samples(scanned, member.path, head)) or Parsed()
         parsed = replace(
             parsed, events=(*table.events, *parsed.events) if form.name == log.FORMAT.name else table.events,
             samples=(*table.samples, *parsed.samples), diagnostics=(*table.diagnostics, *parsed.diagnostics),
             scope=table.scope.merged(parsed.scope),
         )  # fmt: skip
         title = form.title
-    notes = []
-    if scanned.long_lines:
-        notes.append(f"{scanned.long_lines} overlong lines were cut")
-    if scanned.bad_encoding:
-        notes.append("some bytes are not UTF-8 and were replaced")
-    if notes:
-        member.report(Diagnostic(member.path, None, Severity.INFO, f"{member.path}: {'; '.join(notes)}"))
+    _report_losses(member, scanned)
     reason = member.cut or ("no known log header in its first lines" if form is None else "")
     return _result(member, name, title, parsed, scanned, kind.known_share, reason)
+
+
+def _guarded(member: Member, title: str, read: Callable[[], Parsed]) -> Parsed | None:
+    """What `read` makes of a member; none, with a diagnostic, when it fails on content that nobody foresaw.
+
+    One strange file must not cost the analysis of all others.
+    """
+    try:
+        return read()
+    except Exception as error:
+        problem = f"{member.path}: reading it as {title} failed ({type(error).__name__}: {error})"
+        hint = "this is a defect of the program, please report it; the other files are analysed"
+        member.report(Diagnostic(member.path, None, Severity.ERROR, problem, hint))
+        return None
+
+
+def _report_losses(member: Member, scanned: Scanned) -> None:
+    """Say what of the text was not read as it stands."""
+
+    def say(severity: Severity, problem: str, hint: str = "") -> None:
+        member.report(Diagnostic(member.path, None, severity, f"{member.path}: {problem}", hint))
+
+    if scanned.one_line:
+        say(Severity.WARNING, "one line without LF but with many CR, read as one line",
+            "convert it: tr '\\r' '\\n' < FILE")  # fmt: skip
+    if scanned.dropped_lines:
+        say(Severity.WARNING, f"{scanned.dropped_lines:,} lines of interest in its middle were left out, too many",
+            "cut the file to the time of the incident")  # fmt: skip
+    if scanned.dropped_windows:
+        say(Severity.WARNING, f"{scanned.dropped_windows:,} kernel reports were read without their tables, too many",
+            "cut the file to the time of the incident")  # fmt: skip
+    if scanned.dropped_rows:
+        say(Severity.WARNING, f"{scanned.dropped_rows:,} rows in the middle of a series were left out, too many",
+            "cut the file to the time of the incident")  # fmt: skip
+    if scanned.long_lines:
+        say(Severity.INFO, f"{scanned.long_lines:,} overlong lines were cut")
+    if scanned.bad_lines:
+        say(Severity.INFO, f"{scanned.bad_lines:,} lines are not UTF-8; what could not be decoded was replaced")
+    if scanned.nul_bytes:
+        say(Severity.INFO, f"{scanned.nul_bytes:,} NUL bytes were left out")
 
 
 def _result(
@@ -121,25 +181,22 @@ def _result(
     return ReadSource(source, replace(parsed, events=events, scope=scope))
 
 
-def _is_binary(data: bytes, encoding: str) -> bool:
-    if encoding != "utf-8":
-        return False
-    odd = sum(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in data)
-    return odd > 0.1 * len(data)
-
-
-def _without_common_top(found: list[ReadSource], bundle: Bundle) -> list[ReadSource]:
+def _without_common_top(
+    found: list[ReadSource], diagnostics: list[Diagnostic]
+) -> tuple[list[ReadSource], list[Diagnostic]]:
     """`incident-1/logs/x` → `logs/x` when everything lies in `incident-1/`: an archive and its folder read the same."""
     tops = {item.source.path.partition("/")[0] for item in found}
     if len(tops) != 1 or any("/" not in item.source.path for item in found):
-        return found
-    length = len(tops.pop()) + 1
-    bundle.diagnostics[:] = [
-        replace(d, source=d.source[length:], message=d.message.replace(d.source, d.source[length:], 1))
-        if d.source[length:] else d
-        for d in bundle.diagnostics
-    ]  # fmt: skip
-    return [_moved(item, item.source.path[length:]) for item in found]
+        return found, list(diagnostics)
+    top = tops.pop() + "/"
+    return (
+        [_moved(item, item.source.path.removeprefix(top)) for item in found],
+        [
+            replace(d, source=d.source[len(top) :], message=d.message.replace(d.source, d.source[len(top) :], 1))
+            if d.source.startswith(top) else d
+            for d in diagnostics
+        ],
+    )  # fmt: skip
 
 
 def _moved(item: ReadSource, path: str) -> ReadSource:

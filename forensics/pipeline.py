@@ -16,7 +16,7 @@ from .errors import NothingReadableError
 from .model import Diagnostic, Event, Finding, Role, Source
 from .report import BundleInfo, Report
 from .report.text import derived_title
-from .signatures import Library, Matcher, load, load_over
+from .signatures import Hit, Library, Matcher, load, load_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +71,33 @@ def load_library(root: Path | None = None) -> Library:
 
 
 def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:
-    """All signature hits, in timeline order. A cause never rests on text without any header beside real sources."""
+    """All signature hits, in timeline order.
+
+    A text without any header, beside real sources, is hearsay (notes, a README), unless it is clearly some program's
+    output: it holds a traceback, or several different messages of an engine.
+    """
     events = tuple(events)
     structured = any(event.channel != "plain" for event in events)
+    hits = [(event, hit) for event in events for hit in matcher.hits(event)]
+    programs = _program_outputs(hits) if structured else frozenset()
     found = []
-    for event in events:
-        for hit in matcher.hits(event):
-            hearsay = event.channel == "plain" and structured
-            s = hit.signature
-            found.append(
-                Finding("", s.id, s.title, s.role, s.severity, event, hit.fields, quoted=hit.quoted or hearsay)
-            )
+    for event, hit in hits:
+        hearsay = structured and event.channel == "plain" and event.locator.source not in programs
+        s = hit.signature
+        found.append(Finding("", s.id, s.title, s.role, s.severity, event, hit.fields, quoted=hit.quoted or hearsay))
     return tuple(found)
+
+
+def _program_outputs(hits: Iterable[tuple[Event, Hit]]) -> frozenset[str]:
+    """Sources without headers that are a program's output all the same."""
+    messages: dict[str, set[str]] = {}
+    tracebacks: set[str] = set()
+    for event, hit in hits:
+        if event.channel == "plain" and not hit.quoted:
+            messages.setdefault(event.locator.source, set()).add(hit.signature.id)
+            if event.kind == "traceback":
+                tracebacks.add(event.locator.source)
+    return frozenset(tracebacks | {source for source, seen in messages.items() if len(seen) >= 3})
 
 
 _SHOWN_KINDS = frozenset({

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import re
 
+from .encodings import decode
+
 MAX_NAME_CHARS = 1000
 _CONTROLS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 """C0, C1, invisible and bidirectional marks, line separators, lone surrogates."""
 _DRIVE = re.compile(r"[A-Za-z]:")
-_GBK_PAIRS = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
-
-
-def decode(raw: bytes) -> str:
-    """Text in UTF-8; in GBK when it cannot be UTF-8 and looks like Chinese; else with replacement characters."""
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
-    high = sum(byte >= 0x80 for byte in raw)
-    # Chinese in GBK is nearly all pairs of high bytes; accented Latin-1 letters stand between ASCII ones.
-    if 2 * len(_GBK_PAIRS.findall(raw)) >= 0.9 * high:
-        try:
-            return raw.decode("gb18030")
-        except UnicodeDecodeError:
-            pass
-    return raw.decode("utf-8", "replace")
 
 
 def clean(name: str | bytes) -> tuple[str, bool]:

@@ -70,15 +70,19 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     newest_s = newest.seconds if newest is not None else None
     recorded = assume.recorded(network, options.captured_at_s)
     hints = Hints(network, sorted(set(recorded.values())), series_by_lane(parsed))
-    network.spread({index: said.rule for index, said in declared.items()})
+    named = {index: said.rule for index, said in declared.items()}
+    network.spread(named)
+    network.steps = steps.find(found, network.solutions)
+    network.spread(named)
     assume.boots(network, found.events, recorded)
     assume.settle(network, hints, declared)
     recorded = assume.recorded(network, options.captured_at_s)
     assume.boots(network, found.events, recorded)
-    captures = ages.captures(found, sources, sorted(set(recorded.values())), newest_s, options.captured_at_s)
-    skews = skew.of_hosts(found.events, found.stampers, dict(options.skew), {})
     stepped = steps.find(found, network.solutions)
-    solved = apply.Clocks(found, network.solutions, captures, skews, stepped, hints.ends, hints.captured)
+    captured = sorted(set(recorded.values()))
+    captures = ages.captures(found, sources, captured, newest_s, options.captured_at_s)
+    skews = skew.of_hosts(found, stepped, dict(options.skew))
+    solved = apply.Clocks(found, network.solutions, captures, skews, stepped, hints.ends, captured)
     in_order = frozenset(
         lane.key.source for lane in found.lanes if lane.ordered and lane.key.form is not StampForm.AGE
     ) - frozenset(event.locator.source for event in found.events if event.channel == "k8s")

@@ -49,12 +49,17 @@ class Clocks:
         skew = self.skews.get(frame) if frame else None
         return (skew.seconds, skew.doubt_s) if skew else (0.0, 0.0)
 
-    def unplaced_s(self, index: int) -> float:
-        """How wrong a lane may be that a skewed host may have written, as far as anybody knows."""
+    def unplaced_s(self, index: int, instant_s: float) -> float:
+        """How wrong a lane may be that a host with a wrong clock may have written, as far as anybody knows."""
         key = self.lanes.lanes[index].key
         if key.host or key.layer in ("k8s", "kubectl", "age") or self.solutions[index].frame:
             return 0.0
-        return max((abs(skew.seconds) for skew in self.skews.values()), default=0.0)
+        skewed = max((abs(skew.seconds) for skew in self.skews.values()), default=0.0)
+        before = (
+            step for step in self.steps.steps if not step.placed or instant_s <= max(step.before_s, step.after_s) + 1.0
+        )
+        unsure_s = skewed + max((abs(step.ahead_s) for step in before), default=0.0)
+        return unsure_s + 1.0 if unsure_s else 0.0
 
     def instant(self, index: int, line: int, wall: float, resolution_s: float) -> Timestamp | None:
         """A printed time of a lane as an instant."""
@@ -67,7 +72,7 @@ class Clocks:
             ahead_s, step_doubt_s = self.steps.ahead(index, line, utc)
             skew_s, skew_doubt_s = skew_s + ahead_s, skew_doubt_s + step_doubt_s
         basis = Basis.SKEW_CORRECTED if skew_s else solution.basis
-        doubt_s += skew_doubt_s + self.unplaced_s(index)
+        doubt_s += skew_doubt_s + self.unplaced_s(index, utc)
         return Timestamp(utc - skew_s, max(resolution_s, _MILLISECOND) + doubt_s, basis)
 
     def aged(self, event: Event, stamp: RawStamp) -> Timestamp | None:

@@ -107,6 +107,7 @@ def settle(network: Network, hints: Hints, declared: Mapping[int, Declared]) -> 
             for lane in network.lanes.lanes
             if lane.index not in network.solutions and lane.key.form not in (StampForm.AGE, StampForm.BOOT)
         ]
+        open_lanes = [lane for lane in open_lanes if lane.key.layer != "dmesg"] or open_lanes
         shared = _shared_offsets(network, hints, open_lanes)
         found = [(lane, _assume(network, hints, lane, declared, shared)) for lane in open_lanes]
         ranked = sorted(found, key=lambda item: (_rank(item[1]), item[0].index))
@@ -115,7 +116,7 @@ def settle(network: Network, hints: Hints, declared: Mapping[int, Declared]) -> 
             if lane.index not in network.solutions:
                 network.add(lane.index, solution)
                 network.spread(named)
-        if not clear:
+        if not clear and all(lane.key.layer == "dmesg" for lane in open_lanes):
             return
 
 

@@ -31,7 +31,11 @@ from .zones import (
 NO_SKEW_S = 3.0
 """Remainders up to this are lag and rounding, not a wrong clock."""
 _HALF_DAY_S = 43200.0
+_MOST_SKEW_S = 840.0
+"""What is further from every zone is no local time of this machine: rendered elsewhere, or never set."""
 _MOST_PROBES = 24
+_ROUNDING_S = 0.5
+_CHUNK = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ def fit(lane: Lane, runs: Sequence[Run], declared: Rule | None = None) -> Civil 
         step = 1 + len(run.anchors) // _MOST_PROBES
         facts += [(anchor.wall + offset_s, offset_s) for anchor in (*run.anchors[::step], run.anchors[-1])]
         anchors += run.anchors
+    if any(abs(run.constant - snapped(run)[0]) > _MOST_SKEW_S for run in runs):
+        return None
     candidates = matching(local_rules(lane), facts)
     if declared is not None and matching((declared,), facts):
         segments = place(lane, declared, anchors)
@@ -247,17 +253,21 @@ def from_fold(lane: Lane) -> Civil | None:
 
 def pieces(lane: Lane, civil: Civil, runs: Sequence[Run], drifting: bool) -> tuple[tuple[Piece, ...], float]:
     """Segments and remainders as pieces, and the skew: how far the clock ran ahead of its witnesses."""
-    rests = [(anchor.wall, rest) for run in runs for anchor, rest in _rests(run)]
-    if drifting and rests:
-        knots = sorted(rests)
+    walls: tuple[float, ...] = (max(lane.walls),)
+    values: tuple[float, ...] = (0.0,)
+    doubt_s = 0.0
+    if drifting and runs:
+        knots = sorted(knot for run in runs for knot in _rests(run))
         walls, values = tuple(wall for wall, _ in knots), tuple(rest for _, rest in knots)
-    else:
-        walls = (max(lane.walls),)
-        values = (median(rest for _, rest in rests) if rests else 0.0,)
+        doubt_s = max(run.width_s + run.scatter_s for run in runs)
+    elif runs:
+        values = (median(snapped(run)[1] for run in runs),)
+        doubt_s = max(max(abs(run.constant - snapped(run)[0] - values[0]) - _ROUNDING_S, 0.0) for run in runs)
     result = tuple(
-        Piece(s.end, walls, tuple(s.offset_s + value for value in values), s.doubt_s) for s in civil.segments
+        Piece(s.end, walls, tuple(s.offset_s + value for value in values), s.doubt_s + doubt_s) for s in civil.segments
     )
-    return result, -median(values)
+    skew_s = -median(values)
+    return result, skew_s if abs(skew_s) > NO_SKEW_S else 0.0
 
 
 def steady(runs: Sequence[Run]) -> bool:
@@ -266,11 +276,8 @@ def steady(runs: Sequence[Run]) -> bool:
     return max(rests) - min(rests) <= NO_SKEW_S
 
 
-def _rests(run: Run) -> list[tuple[Anchor, float]]:
-    """The anchors of a run, thinned to medians of neighbours, with what is left of each constant beside the zone."""
-    offset_s, rest_s = snapped(run)
-    if rest_s == 0.0:
-        return [(run.anchors[len(run.anchors) // 2], 0.0)]
-    size = 9
-    chunks = [run.anchors[i : i + size] for i in range(0, len(run.anchors), size)]
-    return [(chunk[len(chunk) // 2], median(a.constant for a in chunk) - offset_s) for chunk in chunks]
+def _rests(run: Run) -> list[tuple[float, float]]:
+    """(printed time, what is left of the constant beside the zone), as medians of neighbouring anchors."""
+    offset_s, _ = snapped(run)
+    chunks = [run.anchors[i : i + _CHUNK] for i in range(0, len(run.anchors), _CHUNK)]
+    return [(median(a.wall for a in chunk), median(a.constant for a in chunk) - offset_s) for chunk in chunks]

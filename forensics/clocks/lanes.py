@@ -158,11 +158,9 @@ def _boots(key: LaneKey, entries: list[_Entry]) -> list[list[_Entry]]:
     if key.form is not StampForm.BOOT:
         return [entries]
     parts: list[list[_Entry]] = [[]]
-    for position, entry in enumerate(entries):
+    for entry in entries:
         if parts[-1] and entry.seconds < parts[-1][-1].seconds - _BOOT_RESET_S:
-            following = entries[position : position + 3]
-            if all(later.seconds < parts[-1][-1].seconds for later in following):
-                parts.append([])
+            parts.append([])
         parts[-1].append(entry)
     return parts
 

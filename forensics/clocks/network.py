@@ -14,7 +14,8 @@ from .anchors import Kind, Link
 from .lanes import EMBEDDED_LAYER, Lane, Lanes
 from .offsets import ENOUGH, Anchor, Estimate, Run, estimate
 from .solution import SCHED_DRIFT, Piece, Solution, constant_piece
-from .stretches import stepped
+from .steps import Steps
+from .stretches import stepped, with_strays
 from .zones import Rule
 
 _YEAR_S = 365.2425 * 86400
@@ -35,6 +36,8 @@ class Network:
         self.lanes = lanes
         self.solutions: dict[int, Solution] = {}
         self.refused: dict[int, str] = {}
+        self.steps: Steps | None = None
+        """Steps of clocks, once looked for. Kernel logs wait for them: they do not follow a clock that is set."""
         self._links: dict[int, dict[int, list[Link]]] = defaultdict(lambda: defaultdict(list))
         for link in links:
             one, other = link.first[0], link.second[0]
@@ -78,7 +81,8 @@ class Network:
         return any(witness.verdict in ("exact", "solved") for witness in witnesses)
 
     def _solvable(self, index: int) -> bool:
-        return self.lanes.lanes[index].key.form not in (StampForm.AGE,)
+        key = self.lanes.lanes[index].key
+        return key.form is not StampForm.AGE and (key.layer != "dmesg" or self.steps is not None)
 
     def _solve(self, lane: Lane, declared: Rule | None) -> Solution | None:
         anchors, frame, doubt_s = self.anchors(lane)
@@ -92,12 +96,14 @@ class Network:
         found = estimate(anchors, SCHED_DRIFT if drifts else 0.0)
         if found.refused:
             self.refused[lane.index] = (
-                f"{found.outliers} anchors disagree (scatter {found.scatter_s:.0f} s): not corrected by them"
+                f"{len(found.strays)} anchors disagree (scatter {found.scatter_s:.0f} s): not corrected by them"
             )
             return None
         if lane.key.form is StampForm.BOOT:
-            return boot_solution(lane, found, frame, doubt_s, self._sure(lane))
-        return local_solution(lane, found, declared, frame, doubt_s, self._sure(lane))
+            solution = boot_solution(lane, found, frame, doubt_s, self._sure(lane))
+        else:
+            solution = local_solution(lane, found, declared, frame, doubt_s, self._sure(lane))
+        return replace(solution, pieces=with_strays(lane, solution.pieces, found))
 
     def anchors(self, lane: Lane) -> tuple[list[Anchor], str, float]:
         """What solved lanes say about a lane: anchors, the frame of their instants, and their doubt.
@@ -132,6 +138,9 @@ class Network:
         (_, own), (other_index, other) = (link.first, link.second) if inner else (link.second, link.first)
         witness = self.lanes.lanes[other_index]
         instant, doubt_s = self.solutions[other_index].at(witness.lines[other], witness.walls[other])
+        if lane.key.layer == "dmesg" and self.steps is not None:
+            ahead_s, step_doubt_s = self.steps.ahead(other_index, witness.lines[other], instant)
+            instant, doubt_s = instant - ahead_s, doubt_s + step_doubt_s
         line, wall = lane.lines[own], lane.walls[own]
         middle = instant + witness.resolution_s / 2 - wall - lane.resolution_s / 2
         half = (lane.resolution_s + witness.resolution_s) / 2 + _LAG_S[link.kind]
@@ -167,7 +176,7 @@ def exact(lane: Lane) -> Solution:
 
 def local_solution(
     lane: Lane, found: Estimate, declared: Rule | None, frame: str, doubt_s: float, sure: bool
-) -> Solution | None:
+) -> Solution:
     """Local times from anchors: zone and skew apart; without a zone that fits, stretches as measured."""
     drifts = lane.key.layer == "dmesg"
     result = civil_time.fit(lane, found.runs, declared)
@@ -179,7 +188,7 @@ def local_solution(
         pieces, skew_s = stepped(lane, found.runs), 0.0
         zone = result.zone if result else ""
         offset_s = result.segments[0].offset_s if result else None
-        note = "the clock was set inside the file"
+        note = "the clock was set inside the file" if len(found.runs) > 1 else "no zone: rendered on another machine"
     doubt_s += max((run.scatter_s for run in found.runs), default=0.0) if skew_s else 0.0
     return _with_doubt(
         Solution(

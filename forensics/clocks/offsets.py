@@ -64,7 +64,8 @@ class Estimate:
     """Stretches of a lane in order; none when the anchors contradict each other."""
 
     runs: tuple[Run, ...]
-    outliers: int
+    strays: tuple[Anchor, ...] = ()
+    """Anchors that agree with no run."""
     refused: bool = False
     scatter_s: float = 0.0
 
@@ -81,15 +82,17 @@ def estimate(anchors: Sequence[Anchor], drift: float = 0.0) -> Estimate:
     strong = [run for run in runs if len(run.anchors) >= ENOUGH]
     if not strong:
         if len(runs) > 1:
-            return Estimate((), len(prompt), refused=True, scatter_s=scatter_s)
-        return Estimate(tuple(runs), 0, scatter_s=scatter_s)
+            return Estimate((), tuple(prompt), refused=True, scatter_s=scatter_s)
+        return Estimate(tuple(runs), scatter_s=scatter_s)
     most = max(len(run.anchors) for run in strong)
     strong = [run for run in strong if len(run.anchors) >= _MINORITY * most or _apart(run, strong)]
     kept = sum(len(run.anchors) for run in strong)
     if 2 * kept < len(prompt) or _interleaved(strong) or any(run.scatter_s > GATE_S for run in strong):
-        return Estimate((), len(prompt), refused=True, scatter_s=scatter_s)
+        return Estimate((), tuple(prompt), refused=True, scatter_s=scatter_s)
     strong.sort(key=lambda run: run.anchors[0].order)
-    return Estimate(tuple(strong), len(prompt) - kept, scatter_s=scatter_s)
+    taken = {id(anchor) for run in strong for anchor in run.anchors}
+    strays = tuple(anchor for anchor in prompt if id(anchor) not in taken)
+    return Estimate(tuple(strong), strays, scatter_s=scatter_s)
 
 
 def _runs(anchors: Sequence[Anchor], drift: float) -> list[Run]:

@@ -8,13 +8,14 @@ shows a skew; it needs a fact that two machines stamped. The API server stamps e
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from ..model import ClockAnchor, Event
+from ..model import ClockAnchor
+from .lanes import Lanes
 from .offsets import ENOUGH, GATE_S
-from .stampers import Stampers
+from .steps import Steps
 
 _LAG_S = 0.5
 """The API server stores an event about so much later."""
@@ -32,28 +33,25 @@ class Skew:
     note: str = ""
 
 
-def of_hosts(
-    events: Iterable[Event],
-    stampers: Stampers,
-    given: Mapping[str, float],
-    links: Mapping[str, list[ClockAnchor]],
-) -> dict[str, Skew]:
-    """Skew of each host that differs from the control plane; `links` are differences to other machines, by host."""
+def of_hosts(lanes: Lanes, steps: Steps, given: Mapping[str, float]) -> dict[str, Skew]:
+    """Skew of each host that differs from the control plane, beside what steps of its clock explain."""
     found: dict[str, list[ClockAnchor]] = defaultdict(list)
-    for host, anchors in links.items():
-        found[host] += anchors
-    for event in events:
-        host = stampers.host(event)
+    for event, places in zip(lanes.events, lanes.places, strict=True):
         stored_s, first_s = event.fields.get("created_s"), event.fields.get("first_seen_s")
-        if event.kind == "k8s_event" and host and isinstance(stored_s, float) and isinstance(first_s, float):
-            found[host].append(ClockAnchor(event.locator, event.locator, first_s - stored_s))
+        if event.kind != "k8s_event" or not isinstance(stored_s, float) or not isinstance(first_s, float):
+            continue
+        host = lanes.stampers.host(event)
+        if host and places and places[0][0] >= 0:
+            ahead_s, doubt_s = steps.ahead(places[0][0], event.locator.line, first_s)
+            if doubt_s < GATE_S:
+                found[host].append(ClockAnchor(event.locator, event.locator, first_s - stored_s - ahead_s))
     skews = {}
     for host, anchors in sorted(found.items()):
         skew = _measured(host, anchors)
         if skew is not None:
             skews[host] = skew
     for host, seconds in given.items():
-        skews[stampers.canonical(host)] = Skew(seconds, 0.0, "solved", note="skew given")
+        skews[lanes.stampers.canonical(host)] = Skew(seconds, 0.0, "solved", note="skew given")
     return skews
 
 

@@ -30,6 +30,7 @@ _SUSTAINED = 3
 _UNSAID_S = (5.0, 900.0)
 """Falls of this size are taken for a set clock without a witness; larger ones are joined files."""
 _MOST = 3
+_PLACED_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,13 @@ class Step:
     line: int
     """First line after it."""
     before_s: float
-    """What the clock showed last before, and first after."""
+    """What the clock showed when it was set: before, and after."""
     after_s: float
     ahead_s: float
     """How far it ran ahead before; negative: behind."""
     doubt_s: float
+    placed: bool = True
+    """Whether its instant is known, so that it can be looked for in other files of the host."""
 
     @property
     def note(self) -> str:
@@ -65,7 +68,7 @@ class Steps:
     def of(self, index: int) -> list[Step]:
         """Steps that a lane shows: those of its host, and its own falls."""
         lane, solution = self.lanes.lanes[index], self.solutions.get(index)
-        if solution is None or lane.key.form is StampForm.BOOT:
+        if solution is None or lane.key.layer == "dmesg":  # rendered with the clock that ran at the capture
             return []
         host = solution.frame or lane.key.host
         return [
@@ -80,7 +83,7 @@ class Steps:
         for number, step in enumerate(self.of(index)):
             earlier = self._earlier(index, number, step, line, instant_s)
             if earlier is None:
-                doubt_s += abs(step.ahead_s)
+                doubt_s += abs(step.ahead_s) + 1.0
             elif earlier:
                 ahead_s += step.ahead_s
                 doubt_s += step.doubt_s
@@ -90,6 +93,8 @@ class Steps:
         lane = self.lanes.lanes[index]
         if lane.key.source == step.source and lane.ordered:
             return line < step.line
+        if not step.placed:
+            return None
         bound = self._bounds.get((index, number), -1)
         if bound == -1:
             bound = self._bounds[index, number] = self._own_bound(index, step)
@@ -151,24 +156,30 @@ def _witnessed(
     if not jumps:
         return None
     amount = next((float(value) for value in (said["chrony"], said["ntp"], said["ntpdate"]) if value), 0.0)
-    fall, leap = min(jumps), max(jumps)
     size_s = abs(amount)
-    if -fall > max(_LEAST_S, 0.5 * size_s):
-        at, ahead_s, doubt_s = jumps.index(fall), size_s or -fall, 1.0 if size_s else -fall
-    elif size_s > _LEAST_S and leap >= 0.8 * size_s:
-        at, ahead_s, doubt_s = jumps.index(leap), -size_s, 1.0
-    elif size_s > _LEAST_S:  # neither shows: a step back that the gaps hide, or lines that are missing
-        at, ahead_s, doubt_s = min(position - low, len(jumps) - 1), -amount, size_s
+    nearest = sorted(range(len(jumps)), key=lambda at: abs(low + at + 1 - position))
+    falls = [at for at in nearest if -jumps[at] > max(_LEAST_S, 0.5 * size_s)]
+    leaps = [at for at in nearest if size_s > _LEAST_S and jumps[at] >= 0.8 * size_s]
+    if falls:
+        at = falls[0]
+        ahead_s, doubt_s = size_s or -jumps[at], 1.0 if size_s else -jumps[at]
+    elif leaps:
+        at, ahead_s, doubt_s = leaps[0], -size_s, 1.0
+    elif size_s > _LEAST_S:  # neither shows: a step back that a gap hides, or lines that are missing
+        at, ahead_s, doubt_s = nearest[0], -amount, size_s
     else:
         return None
+    after_s = shown[at + 1]
+    _, open_s = solution.at(lane.lines[position], lane.walls[position])
     return Step(
         solution.frame or lane.key.host,
         lane.key.source,
         lane.lines[low + at + 1],
-        shown[at],
-        shown[at + 1],
+        after_s + ahead_s + lane.resolution_s,
+        after_s,
         ahead_s,
         doubt_s,
+        open_s < _PLACED_S,
     )
 
 

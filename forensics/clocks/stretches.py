@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .lanes import Lane
-from .offsets import Run
+from .offsets import Estimate, Run
 from .solution import LAST, Piece
 
 _ORDER_S = 1.5
@@ -45,3 +46,33 @@ def change(lane: Lane, run: Run, following: Run) -> tuple[float, float]:
     if not candidates:
         return open_from, open_to - 1
     return min(candidates), max(candidates)
+
+
+def with_strays(lane: Lane, pieces: tuple[Piece, ...], found: Estimate) -> tuple[Piece, ...]:
+    """Doubt for the ends of a lane where single anchors contradict: another stretch may begin there."""
+    if not found.runs or not found.strays:
+        return pieces
+    first, last = found.runs[0].anchors[0], found.runs[-1].anchors[-1]
+    leading = [stray for stray in found.strays if stray.order < first.order]
+    trailing = [stray for stray in found.strays if stray.order > last.order]
+    if leading:
+        doubt_s = max(abs(stray.constant - found.runs[0].constant) for stray in leading)
+        pieces = _doubted(pieces, float("-inf"), first.order - 1e-6, doubt_s)
+    if trailing:
+        doubt_s = max(abs(stray.constant - found.runs[-1].constant) for stray in trailing)
+        pieces = _doubted(pieces, last.order, LAST, doubt_s)
+    return pieces
+
+
+def _doubted(pieces: Sequence[Piece], start: float, end: float, doubt_s: float) -> tuple[Piece, ...]:
+    """Pieces cut at `start` and `end`, with more doubt between them."""
+    result: list[Piece] = []
+    begin = float("-inf")
+    for piece in pieces:
+        for cut in (start, end, piece.end):
+            upto = min(cut, piece.end)
+            if upto > begin:
+                extra = doubt_s if begin >= start and upto <= end else 0.0
+                result.append(replace(piece, end=upto, doubt_s=piece.doubt_s + extra))
+                begin = upto
+    return tuple(result)

@@ -56,6 +56,11 @@ class Case:
                 return life
         return None
 
+    def shaky(self, source: str, layer: str) -> bool:
+        """True when nothing ties a source's printed times to UTC, so that they may be hours off."""
+        clocks = [c for s in self.sources if s.path == source for c in s.clocks if c.layer == layer]
+        return any(c.verdict in ("assumed", "refused") for c in clocks)
+
     def spec(self, entity: str) -> Event | None:
         """The main container's spec of an entity: the one with GPUs, else the first."""
         specs = list(self.of_entity(self.of_kind("pod_spec"), entity))

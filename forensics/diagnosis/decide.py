@@ -15,7 +15,8 @@ from .case import Case, conclude
 from .model import ChainLink, Confidence, Death, Decoy, Diagnosis, Hypothesis, Incident, Life, Phase
 from .rules.series import FULL_PCT, saturation
 
-REFUSALS = ("vllm.context_length_exceeded", "vllm.request_too_long", "vllm.request_rejected")
+REFUSALS = ("vllm.context_length_exceeded", "vllm.request_bad", "vllm.request_too_big_for_kv", "vllm.queue_full", "tgi.overloaded")
+REFUSED = frozenset({400, 413, 422, 429})
 MANY_REFUSALS = 3
 
 
@@ -240,12 +241,16 @@ def _saturated(case: Case) -> Incident | None:
 
 
 def _refused(case: Case) -> Incident | None:
+    """Requests answered with 400, 413, 422 or 429, or messages that say why."""
     refusals = tuple(case.named(*REFUSALS))
-    total = sum(f.event.count for f in refusals)
-    if not refusals or (total < MANY_REFUSALS and sum(s.lines for s in case.sources) > 200):
+    answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
+    total = max(sum(f.event.count for f in refusals), sum(event.count for event in answers))
+    if not total or (total < MANY_REFUSALS and sum(s.lines for s in case.sources) > 200):
         return None
-    finding = conclude("requests_refused", refusals[0].event, {"requests_refused": total, **refusals[0].fields}, refusals)
-    return _alone(case, "request_rejected", (finding, *refusals), case.entities.of(refusals[0].event))
+    place = refusals[0].event if refusals else answers[0]
+    fields = {"requests_refused": total, **(refusals[0].fields if refusals else {})}
+    finding = conclude("requests_refused", place, fields, refusals[:1])
+    return _alone(case, "request_rejected", (finding, *refusals), case.entities.of(place))
 
 
 def _alone(case: Case, cause: str, evidence: tuple[Finding, ...], entity: str) -> Incident:

@@ -34,7 +34,7 @@ class Join:
     left: str
     right: str
     reason: str
-    """`stated`, `arguments`, `start_time`, `end_time`, `file_name`, `only_candidate`."""
+    """`stated`, `arguments`, `start_time`, `end_time`, `file_name`, `only_candidate`, `kill`."""
 
 
 @dataclass(slots=True)
@@ -115,14 +115,56 @@ def build(sources: Sequence[Source], events: Iterable[Event]) -> Entities:
     """Join everything that one event states about itself, then place the engine logs that state nothing."""
     entities = Entities()
     events = list(events)
+    pods = any(event.scope.pod or event.scope.pod_uid for event in events)
     for event in events:
         names = names_of(event.scope)
+        if not pods and event.scope.container and event.scope.container_id:  # container names are unique on a docker host
+            names = (*names, f"ctr:{event.scope.container}")
         if names and names[0].startswith("unit:"):
             entities.units.add(names[0].removeprefix("unit:"))
         for other in names[1:]:
             entities.join(names[0], other, "stated")
     _place_files(entities, events)
+    _place_kills(entities, events)
     return entities
+
+
+_KILL_S = 90.0
+
+
+def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
+    """Join a kernel kill that names only a cgroup with the pod that it hit.
+
+    `kubectl describe` prints no uid, and after a restart only the new container's id. What is left is the limit of
+    the memcg against the limits of the pod's containers, and the time of an exit that says OOMKilled.
+    """
+    limits: dict[str, list[int]] = {}
+    exits: dict[str, list[tuple[float, float]]] = {}
+    for event in events:
+        pod = entities.of(event)
+        if not pod.startswith("pod:"):
+            continue
+        limit = event.fields.get("memory_limit_bytes")
+        if event.kind == "pod_spec" and isinstance(limit, int):
+            limits.setdefault(pod, []).append(limit)
+        if event.kind == "container_terminated" and event.fields.get("reason") == "OOMKilled" and event.time.utc_s is not None:
+            exits.setdefault(pod, []).append((event.time.utc_s, min(event.time.uncertainty_s, 3600.0)))
+    for event in events:
+        victim = entities.of(event)
+        if event.kind != "kernel_oom" or not victim or victim.startswith("pod:"):
+            continue
+        scored = sorted((-_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in {*limits, *exits})
+        if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
+            entities.join(scored[0][1], victim, "kill")
+
+
+def _fit_kill(event: Event, limits: Sequence[int], exits: Sequence[tuple[float, float]]) -> int:
+    limit = event.fields.get("memcg_limit_kib")
+    same_limit = isinstance(limit, int) and any(limit * 1024 in (one, sum(limits)) for one in limits)
+    when = event.time.utc_s
+    spread = min(event.time.uncertainty_s, 3600.0)
+    same_time = when is not None and any(abs(when - moment) <= _KILL_S + slack + spread for moment, slack in exits)
+    return 2 * same_limit + 2 * same_time
 
 
 @dataclass(frozen=True, slots=True)

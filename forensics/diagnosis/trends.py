@@ -83,14 +83,19 @@ def theil_sen_per_h(points: Sequence[Point]) -> float:
 
 
 def segments(points: Sequence[Point], scale: float) -> list[list[Point]]:
-    """Cut at restarts: a drop of more than 20 % of the scale, or a gap of more than 20 median intervals."""
+    """Cut at restarts: a drop far beyond the usual change from point to point, or a gap of 20 median intervals.
+
+    A drop counts from 5 % of the scale: a process that restarts may come back at once with its base memory.
+    """
     if not points:
         return []
     intervals = [b[0] - a[0] for a, b in pairwise(points)]
     gap = 20 * median(intervals) if intervals else math.inf
+    usual = median(abs(b[1] - a[1]) for a, b in pairwise(points)) if intervals else 0.0
+    drop = max(0.05 * scale, 12 * usual)
     parts = [[points[0]]]
     for a, b in pairwise(points):
-        if a[1] - b[1] > 0.2 * scale or b[0] - a[0] > max(gap, 600.0):
+        if a[1] - b[1] > drop or b[0] - a[0] > max(gap, 600.0):
             parts.append([])
         parts[-1].append(b)
     return parts

@@ -96,6 +96,5 @@ DIALECT = Dialect(
     refine=refine,
     samples=engine_stats.samples,
 )
-CONTAINER = Dialect(channel="container", assemble=ray.assemble, refine=refine)
 OUTPUT = Dialect(channel="container", assemble=ray.assemble, refine=refine)
 """Output that no engine header claims: perhaps the traceback of an engine that died before its first line."""

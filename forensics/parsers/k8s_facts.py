@@ -91,6 +91,7 @@ def _container_spec(container: Object) -> dict[str, Any]:
         "memory_limit_bytes": whole(limits.get("memory")),
         "memory_request_bytes": whole(requests.get("memory")),
         "gpus": gpus(limits) or gpus(requests),
+        "gpu_resources": tuple(sorted(name for name in {**limits, **requests} if ".com/" in name)) or None,
     }
     for kind in ("liveness", "readiness", "startup"):
         fields |= probe_fields(kind, object_at(container, f"{kind}Probe"))

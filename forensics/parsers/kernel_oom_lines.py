@@ -21,24 +21,24 @@ MAX_TASKS = 20_000
 _NO_LIMIT_KIB = 1 << 50
 
 _INVOKED = regex.compile(
-    r"(?P<comm>.*?) invoked oom-killer: gfp_mask=0x[0-9a-f]+.*?order=(?P<order>-?\d+)", regex.DOTALL
+    r"(?P<comm>.*?) invoked oom-killer: gfp_mask=0x[0-9a-f]+.*?order=(?P<order>-?\d{1,18})", regex.DOTALL
 )
-_CPU = regex.compile(r"CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d+) Comm: ")
-_USAGE = regex.compile(r"memory: usage (?P<usage>\d+)kB, limit (?P<limit>\d+)kB, failcnt (?P<failcnt>\d+)")
+_CPU = regex.compile(r"CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,18}) Comm: ")
+_USAGE = regex.compile(r"memory: usage (?P<usage>\d{1,18})kB, limit (?P<limit>\d{1,18})kB, failcnt (?P<failcnt>\d{1,18})")
 _LEGACY = regex.compile(r"Task in (?P<task>\S+) killed as a result of limit of (?P<limit>\S+)\s*")
 _STATS = regex.compile(r"Memory cgroup stats for (?P<path>/.*?): ?(?P<values>\w+:\d+KB .*)?\s*", regex.DOTALL)
 _STAT = regex.compile(
-    r"(?<![\w])(?P<key>anon|file|shmem|kernel|rss|cache)(?: (?P<bytes>\d+)|:(?P<kib>\d+)KB)\b"
+    r"(?<![\w])(?P<key>anon|file|shmem|kernel|rss|cache)(?: (?P<bytes>\d{1,18})|:(?P<kib>\d{1,18})KB)\b"
 )
 _STAT_KEYS = {"rss": "anon", "cache": "file"}  # up to 5.2
-_RAM = regex.compile(r"(?P<pages>\d+) pages RAM\s*")
-_SWAP = regex.compile(r"(?P<which>Free|Total) swap += (?P<kib>\d+)kB\s*")
+_RAM = regex.compile(r"(?P<pages>\d{1,18}) pages RAM\s*")
+_SWAP = regex.compile(r"(?P<which>Free|Total) swap += (?P<kib>\d{1,18})kB\s*")
 _HEADER = regex.compile(r"\[ *pid *\] +(?P<columns>uid .*?) +name\s*")
-_ROW = regex.compile(r"\[ *(?P<pid>\d+)\] +(?P<rest>\d+ +\d+ .*)", regex.DOTALL)
+_ROW = regex.compile(r"\[ *(?P<pid>\d{1,18})\] +(?P<rest>\d{1,18} +\d+ .*)", regex.DOTALL)
 _SUMMARY = regex.compile(
     r"oom-kill:constraint=(?P<constraint>CONSTRAINT_[A-Z_]+),.*?"
     r"(?:oom_memcg=(?P<oom_memcg>[^,]*)|(?P<global>global_oom)),task_memcg=(?P<task_memcg>.*?),"
-    r"task=(?P<comm>.*),pid=(?P<pid>\d+),uid=(?P<uid>\d+)\s*",
+    r"task=(?P<comm>.*),pid=(?P<pid>\d{1,18}),uid=(?P<uid>\d{1,18})\s*",
     regex.DOTALL,
 )
 _PREFIX = r"(?P<prefix>(?:Memory cgroup o|O)ut of memory(?: \([^)]*\))?): "
@@ -51,9 +51,9 @@ _KILLED = regex.compile(
 _KILLED_TORN = regex.compile(
     rf"(?:{_PREFIX})?Killed process (?P<pid>\d+) \((?P<comm>[^\n]{{0,16}})", regex.DOTALL
 )
-_SIZE = regex.compile(r"(total-vm|anon-rss|file-rss|shmem-rss):(\d+)kB")
-_UID = regex.compile(r"UID:(\d+) ")
-_ADJ = regex.compile(r"oom_score_adj:(-?\d+)\s*$")
+_SIZE = regex.compile(r"(total-vm|anon-rss|file-rss|shmem-rss):(\d{1,18})kB")
+_UID = regex.compile(r"UID:(\d{1,18}) ")
+_ADJ = regex.compile(r"oom_score_adj:(-?\d{1,18})\s*$")
 _GROUP = regex.compile(r"Tasks in (?P<path>/.*?) are going to be killed due to memory\.oom\.group set")
 _BODY = regex.compile(
     r"\s*(?:(?:Hardware name|Workqueue|Call [Tt]race|Mem-Info|R[A-Z0-9]{2}|Code|FS|CS|CR2|EFLAGS|Stack):.*|"

@@ -133,9 +133,7 @@ def _series(head: Head) -> tuple[SeriesSpec, ...]:
 
 
 def _samples(scanned: Scanned, source: str, head: Head) -> Parsed:
-    """Rows → `gpu_state` and `gpu_process` events (first row of each), samples, and error texts as `log`
-    events.
-    """
+    """Rows → `gpu_state` and `gpu_process` events (first row of each), samples, error texts as `log` events."""
     columns = _head_columns(head)
     gpus, processes = GpuTable(source), ProcessTable(source)
     troubles: list[Event] = []
@@ -152,7 +150,7 @@ def _samples(scanned: Scanned, source: str, head: Head) -> Parsed:
                 columns, table = _Columns(header, guessed=False), None
                 continue
             cells = line.split(", ") if ", " in line else line.split(",")
-            if len(cells) < 2 and len(columns.names) > 1:
+            if len(cells) < 2 and (len(columns.names) > 1 or number(cells[0]) is None):
                 outer = _date_line(line) or outer
                 if _TROUBLE.match(line):
                     stamp = (outer,) if outer else ()

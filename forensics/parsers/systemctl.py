@@ -29,10 +29,10 @@ _ACTIVE = regex.compile(
     r"(?: (?P<age>.*?) ago)?)?.*"
 )
 _PROCESS = regex.compile(
-    r"(?P<pid>\d+).*?\(code=(?P<code>exited|killed|dumped), "
-    r"(?:status=(?P<status>\d+)(?:/(?P<name>[\w-]+))?|signal=(?P<signal>\w+))\)"
+    r"(?P<pid>\d{1,18}).*?\(code=(?P<code>exited|killed|dumped), "
+    r"(?:status=(?P<status>\d{1,18})(?:/(?P<name>[\w-]+))?|signal=(?P<signal>\w+))\)"
 )
-_AGE_PART = regex.compile(r"(\d+(?:\.\d+)?) ?(years?|months?|weeks?|days?|h|min|ms|s)\b")
+_AGE_PART = regex.compile(r"(\d{1,18}(?:\.\d+)?) ?(years?|months?|weeks?|days?|h|min|ms|s)\b")
 _AGE_S = {
     "year": 31557600,
     "month": 2629800,

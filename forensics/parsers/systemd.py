@@ -24,7 +24,7 @@ _JOB = regex.compile(
 )
 _EXIT = regex.compile(
     rf"(?P<unit>[^\s:]+\.{_SUFFIX}): (?P<process>[Mm]ain|[Cc]ontrol) process exited, "
-    r"code=(?P<code>exited|killed|dumped), status=(?P<status>\d+)(?:/(?P<name>[\w-]+))?"
+    r"code=(?P<code>exited|killed|dumped), status=(?P<status>\d{1,18})(?:/(?P<name>[\w-]+))?"
 )
 
 

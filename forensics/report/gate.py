@@ -51,6 +51,9 @@ class Gate:
         if isinstance(value, str):
             return self._text(value, key, free)
         if isinstance(value, Mapping):
+            if value.get("user_text") and self.mode != "off":
+                value = {**value, **{k: redact.withheld() for k in _QUOTES & value.keys()}}
+                self._tally.add("user text", [str(value.get("line"))])
             return {self._key(k): self._walk(v, k, free or k in _FREE) for k, v in value.items()}
         if isinstance(value, list | tuple):
             return [self._walk(item, "source" if key == "sources" else key, free) for item in value]

@@ -53,11 +53,16 @@ class Tally:
 
 
 @cache
+def _data() -> Mapping[str, Any]:
+    path = resources.templates() / "redaction.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@cache
 def rules() -> tuple[Rule, ...]:
     """The rules, proved on their examples. Raises `RedactionError`."""
-    path = resources.templates() / "redaction.toml"
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))["rule"]
+        tables = _data()["rule"]
         found = tuple(
             Rule(
                 t["id"], tuple(t["hints"]), regex.compile(t["regex"], regex.DOTALL | regex.VERSION0), t["replace"]
@@ -69,6 +74,11 @@ def rules() -> tuple[Rule, ...]:
     for rule, table in zip(found, tables, strict=True):
         _prove(rule, table)
     return found
+
+
+def withheld() -> str:
+    """What stands in place of a text that is a user's as a whole."""
+    return str(_data()["withheld"])
 
 
 def _prove(rule: Rule, table: Mapping[str, Any]) -> None:

@@ -83,13 +83,13 @@ def _quotation(signature: Signature, event: Event, text: str, start: int) -> str
     return ""
 
 
-def fragments(anchor: str) -> Iterator[str]:
-    """The anchor and its runs of words, from long to short, down to half of it."""
+def fragments(anchor: str, shortest: int = NEAR_CHARS) -> Iterator[str]:
+    """The anchor and its runs of words, from long to short, down to half of it and to `shortest` characters."""
     words = anchor.split(" ")
     for count in range(len(words), 0, -1):
         for start in range(len(words) - count + 1):
             run = " ".join(words[start : start + count])
-            if len(run.strip()) >= max(NEAR_CHARS, NEAR_SHARE * len(anchor)):
+            if len(run.strip()) >= max(shortest, NEAR_SHARE * len(anchor)):
                 yield run
 
 

@@ -37,18 +37,18 @@ def load(root: Path, derived: Iterable[str] = (), trusted: bool = False) -> Libr
     Raises `LibraryError` with all problems.
     """
     folder = read(root, trusted=trusted)
-    problems = [*folder.problems, *references(folder, Library(folder.signatures, folder.causes), derived)]
+    problems = [*folder.problems, *references(folder, Library(folder.signatures, folder.causes), derived, root)]
     if problems:
         raise LibraryError(tuple(problems))
     return Library(folder.signatures, folder.causes)
 
 
-def read(root: Path, only: Path | None = None, trusted: bool = False) -> Folder:
-    """All pattern files below `root`, or one of them; never raises for what is in them."""
+def read(root: Path, only: Iterable[Path] | None = None, trusted: bool = False) -> Folder:
+    """All pattern files below `root`, or some of them; never raises for what is in them."""
     signatures: dict[str, Signature] = {}
     causes: dict[str, Cause] = {}
     problems: list[Problem] = []
-    paths = sorted(root.rglob("*.toml")) if only is None else [only]
+    paths = sorted(root.rglob("*.toml") if only is None else only)
     for path in paths:
         name = path.relative_to(root).as_posix()
         if name == SETTINGS:
@@ -77,17 +77,24 @@ def _one(reader: Reader, name: str) -> Signature | Cause | None:
     return read_signature(reader, table, f"{family.replace('/', '.')}.{stem}")
 
 
-def references(folder: Folder, library: Library, derived: Iterable[str]) -> Iterator[Problem]:
-    """Names in the folder's files that nothing in `library` (which holds the folder) or `derived` answers to."""
+def references(folder: Folder, library: Library, derived: Iterable[str], root: Path) -> Iterator[Problem]:
+    """Names in the folder's files that nothing answers to: neither `library` (which holds the folder), nor `derived`,
+    nor another file below `root`, which may be broken and is then reported itself."""
     known = frozenset(library.signatures) | frozenset(derived)
+
+    def answers(name: str) -> bool:
+        if name.endswith(".*"):
+            return any(k.startswith(name[:-1]) for k in known) or (root / name[:-2]).is_dir()
+        return name in known or (root / path_of(name)).is_file()
+
     for cause in folder.causes.values():
         for key in EVIDENCE_KEYS:
             for name in getattr(cause, key):
-                if name not in known and not (name.endswith(".*") and any(k.startswith(name[:-1]) for k in known)):
+                if not answers(name):
                     yield Problem(path_of(cause.id, cause=True), key, f"no signature or rule is called {name!r}",
                                   "correct the name, or add the signature")  # fmt: skip
     for signature in folder.signatures.values():
         for name in signature.overlaps:
-            if name not in library.signatures:
+            if not answers(name):
                 yield Problem(path_of(signature.id), "overlaps", f"no signature is called {name!r}",
                               "correct the name, or remove it")  # fmt: skip

@@ -26,6 +26,7 @@ from .snippets import located
 class Overlay:
     """The built-in library with a user's folder over it."""
 
+    root: Path
     library: Library
     own: frozenset[str]
     """Ids of the signatures that the folder holds."""
@@ -34,20 +35,23 @@ class Overlay:
     """Everything that is wrong with the folder; paths are as the user wrote them."""
 
 
-def overlay(base: Library, root: Path, derived: Iterable[str] = (), only: Path | None = None) -> Overlay:
-    """Read a user's folder (or only one file of it) and check it; whatever can be read is in the result."""
+def overlay(
+    base: Library, root: Path, derived: Iterable[str] = (), only: tuple[Path, ...] | None = None
+) -> Overlay:
+    """Read a user's folder (or only some files of it) and check it; whatever can be read is in the result."""
     folder = read(root, only)
     problems = list(folder.problems)
     if not (folder.signatures or folder.causes or problems or (root / SETTINGS).is_file()):
         problems.append(Problem("", "", "holds no pattern files", "expected <family>/<name>.toml below it"))
     signatures = {**base.signatures, **folder.signatures}
     merged = Library(signatures, {**base.causes, **folder.causes})
-    problems += references(folder, merged, derived)
+    problems += references(folder, merged, derived, root)
     disabled = frozenset(_disabled(root, merged, frozenset(derived), problems)) if only is None else frozenset()
     library = replace(merged, signatures={i: s for i, s in signatures.items() if i not in disabled})
     problems += law.check(library, [i for i in folder.signatures if i not in disabled])
-    shown = (located(problem, root) for problem in problems)
+    shown = (located(problem, root) for problem in sorted(problems, key=lambda p: p.path))
     return Overlay(
+        root,
         library,
         frozenset(folder.signatures),
         frozenset(folder.causes),

@@ -187,10 +187,10 @@ def containers(random: Random, times: list[float], node: Node) -> list[Print]:
     zone = random.choice(["UTC", "UTC", random.choice(ZONES)])
     pod = Scope(pod="vllm-llama-0", container="vllm")
     wrapped, bare = Print("pods/vllm-0.log"), Print("kubectl/logs.txt")
+    lag = random.choice([0.001, 0.01, 0.3])
     for serial, true_s in enumerate(times):
         text = sentence(random, serial)
         inner = local_stamp(StampForm.YEARLESS, "engine", node.clock(true_s), zone, 1.0)
-        lag = random.choice([0.001, 0.01, 0.3])
         cri = local_stamp(StampForm.INSTANT, "cri", node.clock(true_s + lag), "UTC", 1e-6)
         wrapped.line(true_s, text, (cri, inner), "engine", scope=pod)
         bare.line(true_s, text, (inner,), "engine", scope=pod)

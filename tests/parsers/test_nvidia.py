@@ -113,6 +113,15 @@ def test_dates_and_failures_between_the_rows() -> None:
     assert failure.stamps[0].seconds - used[0].stamps[0] == 20
 
 
+def test_a_single_column_between_dates() -> None:
+    """The shortest loop: `date; nvidia-smi --query-gpu=memory.used --format=csv`."""
+    parsed = table(
+        "memory.used [MiB]\n100 MiB\nSun Nov 29 21:25:27 UTC 2026\nmemory.used [MiB]\n110 MiB\n[N/A]\n"
+    )
+    assert [list(sample.values) for sample in parsed.samples] == [[100.0], [110.0]]
+    assert parsed.samples[1].stamps[0] == 1795987527.0
+
+
 def test_processes_and_names_with_commas() -> None:
     """Rows are cut from both ends; a process has one event and one series."""
     parsed = table(f"""timestamp, gpu_uuid, pid, process_name, used_gpu_memory [MiB]

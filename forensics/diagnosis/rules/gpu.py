@@ -58,6 +58,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     failure = first_failure(death.life)
     if failure is not None or _refused_start(death.life):
         yield from _foreign(case, death)
+    yield from _smaller(case, death)
     if failure is None:
         return
     yield from _site(case, death, failure)
@@ -88,6 +89,34 @@ def _foreign(case: Case, death: Death) -> Iterator[Finding]:
                     "foreign_pid": column.scope.pid, "foreign_name": column.scope.process,
                     "foreign_peak_mib": max(column.values),
                 })  # fmt: skip
+
+
+_NOMINAL = regex.compile(r"(?<![\d.])(\d{2,3}) ?GB?(?![\w.])|-(\d{1,3})[CQAB]\b")
+_SLICE = regex.compile(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\bGRID\b|-\d{1,3}[CQ]\b")
+
+
+def _smaller(case: Case, death: Death) -> Iterator[Finding]:
+    """The card offers much less than its name says: a MIG slice, a vGPU profile, memory lost to errors."""
+    life = death.life
+    spec = case.spec(death.entity)
+    seen = next((
+        (f.fields["gpu_total_gib"], f) for f in (life.findings if life is not None else ())
+        if isinstance(f.fields.get("gpu_total_gib"), int | float)
+    ), None)  # fmt: skip
+    asked = " ".join(map(str, (*(spec.fields.get("gpu_resources") or ()), *(spec.fields.get("node_selector") or {}).values()))) if spec else ""
+    names = [str(event.fields.get("name") or "") for event in case.of_kind("gpu_state")]
+    if seen is None:
+        return
+    total, witness = seen
+    for text in (asked, *names):
+        nominal = next((float(n[1] or n[2]) for n in _NOMINAL.finditer(text)), None)
+        sliced = _SLICE.search(text) is not None
+        if (nominal is not None and total < 0.75 * nominal) or (sliced and (nominal is None or total < 0.9 * nominal)):
+            place = spec if spec is not None and text == asked else witness.event
+            yield conclude("gpu_smaller_than_named", place, {
+                "gpu_total_gib": total, "nominal_gib": nominal if nominal is not None else total, "named": text[:80],
+            })  # fmt: skip
+            return
 
 
 def first_failure(life: Life | None) -> Finding | None:

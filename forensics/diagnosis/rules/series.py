@@ -78,8 +78,8 @@ def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
         if column.name not in ("gpu_memory_used_mib", "gpu_process_memory_mib") or not belongs(case, column, death.entity):
             continue
         scale = _total(case, column) or max(column.values, default=0.0) or 1.0
-        segment = trends.after_start(trends.segment_before(column, moment, scale))
-        if len(segment) < trends.MIN_CLIMB_POINTS or moment - segment[-1][0] > 3600.0:
+        segment = _last_climb(case, column, moment, scale, 3600.0)
+        if not segment:
             continue
         fields = _climb_fields(segment, "mib")
         event = trends.event_at(column, segment[0])
@@ -91,6 +91,24 @@ def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
             yield conclude("gpu_leak" if leaking else "gpu_climb", event, fields)
         elif max(v for _, v, _ in segment) - min(v for _, v, _ in segment) <= 0.02 * scale:
             yield conclude("gpu_plateau", event, {**fields, "gpu_memory_used_pct": round(100 * segment[-1][1] / scale, 1)})
+
+
+def _last_climb(
+    case: Case, column: Samples, moment: float, scale: float, age_s: float
+) -> list[trends.Point]:
+    """The segment of a series that ends with a death.
+
+    A series whose clock is only assumed may be hours off: then it is the longest segment that ends in a release of
+    memory, whatever its stamps say.
+    """
+    if case.shaky(column.source, column.layer):
+        parts = trends.segments(trends.points_of(column), scale)
+        longest = max((trends.after_start(part) for part in parts[:-1]), key=len, default=[])
+        if len(longest) >= trends.MIN_CLIMB_POINTS:
+            return longest
+    segment = trends.after_start(trends.segment_before(column, moment, scale))
+    fresh = bool(segment) and moment - segment[-1][0] <= age_s
+    return segment if fresh and len(segment) >= trends.MIN_CLIMB_POINTS else []
 
 
 def _total(case: Case, column: Samples) -> float | None:
@@ -132,8 +150,8 @@ def _host_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
         if column.name not in _HOST_SERIES or not belongs(case, column, death.entity):
             continue
         scale = max(column.values, default=0.0) or 1.0
-        segment = trends.after_start(trends.segment_before(column, moment, scale))
-        if len(segment) < trends.MIN_CLIMB_POINTS or moment - segment[-1][0] > 7200.0:
+        segment = _last_climb(case, column, moment, scale, 7200.0)
+        if not segment:
             continue
         if trends.is_leak_like(trends.thin(segment), scale) and segment[-1][0] - segment[0][0] >= 3600.0:
             unit = column.name.rsplit("_", 1)[1]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..records import Layer
 from .container import compose_prefix, cri, iso_prefix, klog, kubectl_prefix, logrus
-from .engine import c10, process, rank_prefix, ray, sglang, uvicorn, vllm
+from .engine import c10, process, rank_prefix, ray, sglang, tracing, uvicorn, vllm
 from .identity import channel_of
 from .journal import (
     journal_full,
@@ -69,4 +69,5 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     ("c10", c10),
     ("rank", rank_prefix),
     ("uvicorn", uvicorn),
+    ("tracing", tracing),
 )

@@ -11,10 +11,10 @@ from .container import LETTER
 
 _PROCESS = regex.compile(
     r"\((?P<name>[A-Za-z][\w.:<>-]*)(?: (?P<dims>rank=\d+|[A-Z]+\d+(?:_[A-Z]+\d+)*))?"
-    r"(?: pid=(?P<pid>\d+))?(?:, ip=(?P<ip>[0-9A-Fa-f.:]+))?\) ?(?P<rest>.*)",
+    r"(?: pid=(?P<pid>\d{1,18}))?(?:, ip=(?P<ip>[0-9A-Fa-f.:]+))?\) ?(?P<rest>.*)",
     regex.DOTALL,
 )
-_RANK_PREFIX = regex.compile(r"\[rank(?P<rank>\d+)\]: ?(?P<rest>.*)", regex.DOTALL)
+_RANK_PREFIX = regex.compile(r"\[rank(?P<rank>\d{1,18})\]: ?(?P<rest>.*)", regex.DOTALL)
 _VLLM = regex.compile(
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<mon>\d\d)-(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d) "
     r"\[?(?P<file>[\w./-]+\.(?:py|rs)):(?P<line>\d+)\] ?(?P<rest>.*)",
@@ -25,11 +25,11 @@ _VLLM_ANYWHERE = regex.compile(
 )
 _UVICORN = regex.compile(r"(?P<level>INFO|WARNING|ERROR|DEBUG|CRITICAL): {2,}(?P<rest>.*)", regex.DOTALL)
 _C10 = regex.compile(
-    r"(?:\[rank(?P<rank>\d+)\]:)?\[(?P<sev>[IWEF])(?P<mon>\d{1,2})(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d)"
+    r"(?:\[rank(?P<rank>\d{1,18})\]:)?\[(?P<sev>[IWEF])(?P<mon>\d{1,2})(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d)"
     r"(?P<frac>\.\d+) (?P<file>[\w.]+):(?P<line>\d+)\] (?P<rest>.*)",
     regex.DOTALL,
 )
-_RANK_IN_DIMS = regex.compile(r"(?:rank=|TP)(\d+)")
+_RANK_IN_DIMS = regex.compile(r"(?:rank=|TP)(\d{1,18})")
 
 
 def process(text: str) -> Layer | None:
@@ -93,7 +93,7 @@ def c10(text: str) -> Layer | None:
 
 
 _RAY = regex.compile(
-    r"\[(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[DIWEFC]) (?P<pid>\d+) (?P<tid>\d+)\]"
+    r"\[(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[DIWEFC]) (?P<pid>\d{1,18}) (?P<tid>\d{1,18})\]"
     r"(?: \((?P<ident>\w+)\))? (?P<file>[\w.]+):(?P<line>\d+): (?P<rest>.*)",
     regex.DOTALL,
 )
@@ -138,3 +138,21 @@ def sglang(text: str) -> Layer | None:
     rank = _RANK_IN_DIMS.search(found["rank"] or "")
     scope = Scope(process=(found["rank"] or "").strip(), rank=int(rank[1]) if rank else None)
     return Layer(found["rest"], stamps.iso(found["stamp"], "engine"), "engine", scope=scope)
+
+
+_TRACING = regex.compile(
+    r"\s*(?P<level>TRACE|DEBUG|INFO|WARN|ERROR) (?:[\w.-]+(?:\{[^}]*\})?: ?(?:\{[^}]*\}:)?)*?"
+    r"(?P<target>text_generation\w*(?:::\w+)*|[a-z_]+(?:::[a-z_]+)+): (?:[\w/.-]+\.rs:\d+: )?(?P<rest>.*)",
+    regex.DOTALL,
+)
+
+
+def tracing(text: str) -> Layer | None:
+    """` INFO shard-manager: text_generation_launcher: ` of Rust's tracing, as TGI 2 and 3 print it after the stamp."""
+    if "::" not in text[:400] and "text_generation" not in text[:400]:
+        return None
+    found = _TRACING.match(text)
+    if not found:
+        return None
+    level = {"WARN": "WARNING", "TRACE": "DEBUG"}.get(found["level"], found["level"])
+    return Layer(found["rest"], channel="engine", level=level, logger=found["target"])

@@ -30,7 +30,7 @@ LEVELS = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 _UNIT_SUFFIXES = (".service", ".scope", ".slice", ".socket", ".mount", ".timer")
 # A host may be an IPv6 address but never ends in a colon: `ValueError: text: more` is no header.
 _HOST = r"(?P<host>[A-Za-z0-9_](?:[A-Za-z0-9_.:-]*[A-Za-z0-9_])?)"
-_REST = r"(?:\[(?P<pid>\d+)\])?: ?(?P<rest>.*)"
+_REST = r"(?:\[(?P<pid>\d{1,18})\])?: ?(?P<rest>.*)"
 _HOST_IDENT = regex.compile(rf"{_HOST} (?P<ident>[^\s\[\]:(][^\[\]:]{{0,80}}?){_REST}", regex.DOTALL)
 # systemd's own child before exec: `(vllm)[209]: `, in systemd 252 `(vllm[209]: `
 _HOST_FORKED = regex.compile(

@@ -30,7 +30,7 @@ _ISO = regex.compile(
 )
 _UNIX = regex.compile(r"(?P<stamp>1\d{9}\.\d{6}) (?P<rest>.*)", regex.DOTALL)
 _MONOTONIC = regex.compile(
-    r"\[ *(?P<boot>\d+\.\d{6})\*?(?: <[ \d.]+\*? ?>| {16,18})?\*?\] (?P<rest>.*)", regex.DOTALL
+    r"\[ *(?P<boot>\d{1,18}\.\d{6})\*?(?: <[ \d.]+\*? ?>| {16,18})?\*?\] (?P<rest>.*)", regex.DOTALL
 )
 _RFC5424 = regex.compile(
     r"<\d{1,3}>1 (?P<stamp>\S+) (?P<host>\S+) (?P<ident>\S+) (?P<pid>\S+) \S+ "

@@ -40,7 +40,7 @@ _NAMES_ONLY = regex.compile(
     r":(?:emerg|alert|crit|err|warn|notice|info|debug) *: (?P<rest>.*)",
     regex.DOTALL,
 )
-_KMSG = regex.compile(r"\d{1,3},\d+,(?P<usec>\d+),[-c+](?:,[^;]*)?;(?P<rest>.*)", regex.DOTALL)
+_KMSG = regex.compile(r"\d{1,3},\d+,(?P<usec>\d{1,18}),[-c+](?:,[^;]*)?;(?P<rest>.*)", regex.DOTALL)
 _KMSG_KEYS = regex.compile(r" (?:SUBSYSTEM|DEVICE)=\S+")
 _TALOS = regex.compile(
     r"(?:\S+: +)?(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d): +[a-z]+: "
@@ -49,7 +49,7 @@ _TALOS = regex.compile(
 )
 _VMWARE = regex.compile(r".{0,60}?\bGuest: (?P<rest><\d{1,3}>\[.*)", regex.DOTALL)
 _ESCAPED = regex.compile(r"(?:\\x[0-9a-f]{2})+")
-_PROGRAM = regex.compile(r"(?P<ident>[A-Za-z][\w.@/-]{0,60})\[(?P<pid>\d+)\]: (?P<rest>.*)", regex.DOTALL)
+_PROGRAM = regex.compile(r"(?P<ident>[A-Za-z][\w.@/-]{0,60})\[(?P<pid>\d{1,18})\]: (?P<rest>.*)", regex.DOTALL)
 
 _BARE = regex.compile(
     r"(?:Linux version \d|(?:Kernel c|C)ommand line: |BIOS-(?:provided|e820)|NVRM: |nvidia[\w-]*: |"

@@ -1,90 +1,35 @@
-"""The hot path: bytes → the few lines that Python has to see, series as columns, and counts.
+"""Lines that matter, found in pieces of text.
 
-A member is read in blocks. polars splits a block into lines and marks those that hold one of the literal anchors, in
-one pass at the speed of a grep; lines around block boundaries are carried over. Python objects exist only for marked
-lines, for the windows that follow an opening anchor (a kernel report has a table without literals), and for the first
-and last lines, which fix the clock. Storms of equal lines (digits masked) are thinned, and counted, before Python
-sees them. A line ends at LF only: vLLM prints CR inside lines.
+polars splits a piece into lines and marks those that hold one of the literal anchors, in one pass at the speed of a
+grep. Python objects exist only for marked lines, for the windows that follow an opening anchor (a kernel report has a
+table without literals), and for the first and last lines, which fix the clock. Storms of equal lines (digits masked)
+are thinned, and counted, before Python sees them. What is kept of one member is bounded, whatever it holds.
 """
 
 from __future__ import annotations
 
 import io
-from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 import polars as pl
 from polars.exceptions import ComputeError
 
-LINE_LIMIT = 64 * 1024
-"""Characters of a line that are looked at; the rest is cut and said so."""
+from .lines import Line, Scanned, SeriesRows, SeriesSpec, Window
+from .text import LINE_LIMIT, Pieces, repaired
+
 EDGE_LINES = 40
 """First and last lines kept for the clocks."""
 STORM_KEEP = 24
 """Equal lines kept in full before a storm is thinned."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line worth an object."""
-
-    number: int
-    text: str
-    count: int = 1
-    """Equal lines (digits masked) that this one stands for: itself and the thinned ones after it."""
-    last: int = 0
-    """Number of the last of them, or 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Lines without an anchor of their own that belong to an opening line."""
-
-    opening: str
-    """Literal that opens the window."""
-    closing: tuple[str, ...]
-    """Literals of which the first one seen closes it."""
-    lines: int
-    """Most lines to keep."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesSpec:
-    """How to read numbers out of a repeated line, vectorised. The regex is in polars' dialect (Rust `regex`)."""
-
-    anchor: str
-    """Literal that every such line holds; empty: every line is tried."""
-    pattern: str
-    """One group per name in `groups`."""
-    groups: tuple[str, ...]
-    """Group names in order; `stamp` is the printed time, names in `keys` select the series, others are values."""
-    keys: tuple[str, ...] = ()
-    consume: bool = True
-    """True when such a line needs no Python object of its own."""
-
-
-@dataclass(slots=True)
-class SeriesRows:
-    """Rows of one `SeriesSpec`, as text columns by group name, plus the line numbers."""
-
-    spec: SeriesSpec
-    lines: array[int] = field(default_factory=lambda: array("q"))
-    columns: dict[str, list[str | None]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Scanned:
-    """What the scan keeps of one member."""
-
-    lines: int = 0
-    candidates: list[Line] = field(default_factory=list)
-    """Marked lines, window lines, edge lines: ascending, no number twice."""
-    series: list[SeriesRows] = field(default_factory=list)
-    long_lines: int = 0
-    """Lines cut at `LINE_LIMIT`."""
-    bad_encoding: bool = False
-    nul_bytes: bool = False
+KEEP_FIRST = KEEP_LAST = 40_000
+"""Lines kept of one member with too many marked ones: a file of distinct errors, or not a log at all."""
+MAX_STORMS = 20_000
+"""Different lines (digits masked) whose repetitions are counted over the whole member."""
+MAX_WINDOWS = 2_000
+MAX_ROWS = 1_000_000
+"""Rows of one series; a day of eight GPUs, measured every second, has 700,000."""
+_MASK = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[A-Za-z]*\d[0-9A-Za-z]*"
+"""What differs between lines of one storm: numbers, hexadecimal and other ids with a digit in them."""
 
 
 class Scanner:
@@ -101,9 +46,9 @@ class Scanner:
         self._windows = windows
         self._series = [SeriesRows(spec, columns={name: [] for name in spec.groups}) for spec in series]
         self._prefilter = prefilter
-        self._rest = b""
+        self._pieces = Pieces()
+        self._windows_left = MAX_WINDOWS
         self._open_window: tuple[Window, int] | None = None
-        self._decoder = ""
         self._edge: dict[int, str] = {}
         self._kept: dict[int, str] = {}
         self._storms: dict[str, list[int]] = {}
@@ -112,36 +57,25 @@ class Scanner:
         self.result = Scanned(series=self._series)
 
     def feed(self, block: bytes) -> None:
-        if not self._decoder:
-            self._decoder = encoding_of(block)
-        if self._decoder != "utf-8":
-            self._rest += block
-            return
-        cut = block.rfind(b"\n")
-        if cut < 0:
-            self._rest += block
-            if len(self._rest) > 64 * LINE_LIMIT:  # one endless line: keep its start, drop the rest
-                self.result.long_lines += 1
-                self._rest = self._rest[: 2 * LINE_LIMIT]
-            return
-        chunk = self._rest + block[: cut + 1]
-        self._rest = block[cut + 1 :]
-        self._scan(chunk)
+        for piece in self._pieces.feed(block):
+            self._scan(piece)
 
     def finish(self) -> Scanned:
-        if self._decoder not in ("utf-8", ""):
-            text = self._rest.decode(self._decoder, "replace")
-            self._rest = text.removeprefix("\ufeff").encode("utf-8", "replace")
-        if self._rest:
-            self._scan(self._rest)
+        for piece in self._pieces.finish():
+            self._scan(piece)
+        self._drop_middle(0)
+        for rows in self._series:
+            self._drop_rows(rows, 0)
         lines = {**self._kept, **self._edge}
         for number in sorted(lines):
             count, last = self._thinned.get(number, (1, 0))
             self.result.candidates.append(Line(number, lines[number], count, last))
+        self.result.nul_bytes = self._pieces.nul_bytes
+        self.result.one_line = self.result.lines == 1 and next(iter(lines.values())).count("\r") > 2
         return self.result
 
-    def _scan(self, chunk: bytes) -> None:
-        frame = self._lines(chunk)
+    def _scan(self, piece: bytes) -> None:
+        frame = self._lines(piece)
         base = self.result.lines + 1
         total = frame.height
         self.result.lines += total
@@ -152,16 +86,15 @@ class Scanner:
             marked = self._take_series(rows, lines, marked)
         self._keep(marked)
         self._keep_windows(lines, marked, base)
+        self._drop_middle(KEEP_LAST)
 
-    def _lines(self, chunk: bytes) -> pl.DataFrame:
-        if b"\x00" in chunk:
-            self.result.nul_bytes = True
+    def _lines(self, piece: bytes) -> pl.DataFrame:
         try:
-            frame = pl.read_lines(io.BytesIO(chunk), name="t")
+            frame = pl.read_lines(io.BytesIO(piece), name="t")
         except ComputeError:  # not UTF-8
-            self.result.bad_encoding = True
-            text = chunk.decode("utf-8", "replace")
-            frame = pl.read_lines(io.BytesIO(text.encode("utf-8")), name="t")
+            piece, bad_lines = repaired(piece)
+            self.result.bad_lines += bad_lines
+            frame = pl.read_lines(io.BytesIO(piece), name="t")
         long = frame["t"].str.len_bytes() > LINE_LIMIT
         cut = int(long.sum())
         if cut:
@@ -192,6 +125,7 @@ class Scanner:
         rows.lines.extend(hits["n"].to_list())
         for name, column in zip(spec.groups, names, strict=True):
             rows.columns[name].extend(hits[column].to_list())
+        self._drop_rows(rows, MAX_ROWS // 2)
         if not spec.consume:
             return marked
         return marked.filter(~pl.col("n").is_in(hits["n"].implode()))
@@ -200,16 +134,16 @@ class Scanner:
         """Keep marked lines; of equal ones (digits masked) the first few, and count the rest."""
         if marked.is_empty():
             return
-        masked = marked.with_columns(
-            pl.col("t").str.slice(0, 400).str.replace_all(r"[0-9a-f]{12,}|\d+", "#").alias("m")
-        ).with_columns(pl.col("n").cum_count().over("m").alias("i"))
+        masked = marked.with_columns(pl.col("t").str.slice(0, 400).str.replace_all(_MASK, "#").alias("m")).with_columns(
+            pl.col("n").cum_count().over("m").alias("i")
+        )
         for number, text in masked.filter(pl.col("i") <= STORM_KEEP).select("n", "t").iter_rows():
             self._kept[number] = text
         sizes = masked.group_by("m", maintain_order=True).agg(
             pl.len(), pl.col("n").slice(0, STORM_KEEP), pl.col("n").last().alias("last"), pl.col("t").last().alias("t")
         )
         for mask, size, first, last, text in sizes.iter_rows():
-            storm = self._storms.setdefault(mask, [])
+            storm = self._storm(mask)
             room = STORM_KEEP - len(storm)
             for number in first[room:]:
                 self._kept.pop(number, None)
@@ -220,6 +154,12 @@ class Scanner:
                 count, _ = self._thinned.get(representative, (0, 0))  # the kept last line counts for itself
                 self._thinned[representative] = (count + thinned, last)
                 self._edge_of_storm(representative, last, text)
+
+    def _storm(self, mask: str) -> list[int]:
+        storm = self._storms.get(mask, [])
+        if len(self._storms) < MAX_STORMS:
+            self._storms[mask] = storm
+        return storm
 
     def _edge_of_storm(self, representative: int, last: int, text: str) -> None:
         """The last line of a storm is kept as well: its time ends the storm."""
@@ -237,8 +177,11 @@ class Scanner:
             self._open_window = None
             self._fill(window, lines, 0, left)
         for window in self._windows:
-            for number in marked.filter(pl.col("t").str.contains(window.opening, literal=True))["n"]:
+            openings = marked.filter(pl.col("t").str.contains(window.opening, literal=True))["n"].to_list()
+            for number in openings[: self._windows_left]:
                 self._fill(window, lines, number - base + 1, window.lines)
+            self.result.dropped_windows += max(0, len(openings) - self._windows_left)
+            self._windows_left = max(0, self._windows_left - len(openings))
 
     def _fill(self, window: Window, lines: pl.DataFrame, start: int, left: int) -> None:
         part = lines.slice(start, left)
@@ -249,20 +192,23 @@ class Scanner:
             self._open_window = (window, left - part.height)
         self._kept.update(part.iter_rows())
 
+    def _drop_middle(self, slack: int) -> None:
+        """Keep the first and the last lines of too many. `slack` makes it rare, and so cheap, while reading goes on."""
+        if len(self._kept) > KEEP_FIRST + KEEP_LAST + slack:
+            middle = sorted(self._kept)[KEEP_FIRST:-KEEP_LAST]
+            for number in middle:
+                del self._kept[number]
+            self.result.dropped_lines += len(middle)
 
-def encoding_of(block: bytes) -> str:
-    """UTF-8 unless a byte order mark, or the look of the zeros, says UTF-16 or UTF-32."""
-    if block.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
-        return "utf-32"
-    if block.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    head = block[:512]
-    zeros_odd, zeros_even = head[1::2].count(0), head[0::2].count(0)
-    if len(head) >= 64 and zeros_odd > 0.4 * len(head) / 2 and zeros_even == 0:
-        return "utf-16-le"
-    if len(head) >= 64 and zeros_even > 0.4 * len(head) / 2 and zeros_odd == 0:
-        return "utf-16-be"
-    return "utf-8"
+    def _drop_rows(self, rows: SeriesRows, slack: int) -> None:
+        """The same for the rows of a series."""
+        size = len(rows.lines)
+        if size > MAX_ROWS + slack:
+            middle = slice(MAX_ROWS // 2, size - MAX_ROWS // 2)
+            del rows.lines[middle]
+            for column in rows.columns.values():
+                del column[middle]
+            self.result.dropped_rows += size - MAX_ROWS
 
 
 def scan(

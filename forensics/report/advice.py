@@ -1,0 +1,182 @@
+"""What a reader does next: the lines for the manager, what to change, and the questions that stay open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import regex
+
+from ..model import Finding
+from . import contract, text
+
+if TYPE_CHECKING:
+    from .attempts import Attempt
+    from .model import Report
+
+_NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+"""What Kubernetes allows in names: nothing that a shell acts on. Anything else never enters a command."""
+
+
+def change(report: Report, language: str) -> dict[str, Any]:
+    """Remedies whose condition holds and whose numbers are known, and what not to do; texts with code in backticks."""
+    cause = report.diagnosis.verdict.cause
+    facts = report.diagnosis.key_facts
+    remedies = []
+    for remedy in cause.remedies:
+        if remedy.when and facts.get(remedy.when) is None:
+            continue
+        filled = text.fill(remedy.text[language], facts)
+        if filled is not None:
+            remedies.append(filled)
+    return {
+        "change": remedies,
+        "avoid": [item[language] for item in cause.avoid],
+        "verify": cause.verify[language],
+        "prevent": [item[language] for item in cause.prevent],
+    }
+
+
+def questions(report: Report, language: str) -> list[dict[str, Any]]:
+    """What is missing first, then what would confirm or refute the verdict; each with the command that shows it."""
+    names = _names(report)
+    found = [
+        {"kind": "missing", "key": g.key, "text": text.gap(g, language), "command": _safe(g.command, report)}
+        for g in report.diagnosis.gaps
+    ]
+    found += [
+        {"kind": "confirm", "key": "", "text": c.evidence[language], "command": _put(c.command, names)}
+        for c in report.diagnosis.verdict.cause.confirm
+    ]
+    return found
+
+
+def _names(report: Report) -> dict[str, str]:
+    """Placeholder → the real name, where it is known and harmless in a shell."""
+    main = report.diagnosis.incidents[0]
+    kind, _, name = main.entity.partition(":")
+    found: dict[str, str] = {"pod": name if kind == "pod" else ""}
+    for event in report.timeline:
+        if kind == "pod" and event.scope.pod == name:
+            found.setdefault("namespace", event.scope.namespace)
+            found.setdefault("container", event.scope.container)
+            found.setdefault("node", event.scope.host)
+            for key, value in (("namespace", event.scope.namespace), ("container", event.scope.container),
+                               ("node", event.scope.host)):  # fmt: skip
+                found[key] = found[key] or value
+    return {key: value for key, value in found.items() if _NAME.fullmatch(value)}
+
+
+def _put(command: str, names: Mapping[str, str]) -> str:
+    return regex.sub(r"<(pod|namespace|container|node)>", lambda m: names.get(m[1], m[0]), command)
+
+
+def _safe(command: str, report: Report) -> str:
+    """A command of the diagnosis; a pod name that is none becomes a placeholder again."""
+    kind, _, name = report.diagnosis.incidents[0].entity.partition(":")
+    if kind == "pod" and name and not _NAME.fullmatch(name):
+        return command.replace(name, "<pod>")
+    return _put(command, _names(report))
+
+
+def summary(report: Report, attempts: Sequence[Attempt], advice: Mapping[str, Any], language: str) -> list[dict[str, Any]]:
+    """At most eight lines: what, since when until when, impact, cause, how sure, evidence, what now, what not."""
+    t = text.texts(language)
+    d = report.diagnosis
+    main = d.incidents[0]
+    name = main.entity.partition(":")[2]
+    lines = [{"key": "what", "text": d.verdict.cause.title[language] + (f" – `{text.fill('{n}', {'n': name})}`" if name else "")}]
+    lines.append({"key": "when", "text": _when(main.start_s, main.end_s, attempts, t)})
+    lines.append({"key": "impact", "text": impact(d.impact, t) or t["summary"]["impact_unknown"]})
+    fault = d.verdict.cause.id not in ("healthy", "insufficient_evidence")
+    cause = _because(d.verdict.decisive, report, language) if fault else ""
+    lines.append({"key": "cause", "text": cause or d.verdict.cause.summary[language]})
+    if d.first_cause is not None and fault:
+        lines[-1] |= {"source": d.first_cause.locator.source, "line": d.first_cause.locator.line}
+    lines.append({"key": "sure", "text": t["confidence"][d.verdict.confidence.value]})
+    lines.append({"key": "evidence", "text": _evidence(report, t)})
+    if advice["change"]:
+        lines.append({"key": "now", "text": advice["change"][0]})
+    if advice["avoid"]:
+        lines.append({"key": "avoid", "text": advice["avoid"][0]})
+    return lines
+
+
+def _because(decisive: Sequence[Finding], report: Report, language: str) -> str:
+    """The decisive finding in one sentence, with its numbers."""
+    ordered = sorted(decisive, key=lambda f: not text.sentence(f, language))
+    if not ordered:
+        return ""
+    said = text.sentence(ordered[0], language)
+    title = report.title(ordered[0].signature, language)
+    return f"{title}{text.texts(language)['colon']}{said}" if said else title
+
+
+def _when(start_s: float | None, end_s: float | None, attempts: Sequence[Attempt], t: Mapping[str, Any]) -> str:
+    if start_s is None:
+        return str(t["summary"]["when_unknown"])
+    start = clock(start_s)
+    ready = [a.ready_s for a in attempts if a.ready_s is not None and end_s is not None and a.ready_s > end_s]
+    if ready:
+        key, end = "when_recovered", min(ready)
+    elif end_s is not None and end_s - start_s >= 1:
+        key, end = "when_last", end_s
+    else:
+        return str(text.fill(t["summary"]["when_since"], {"start": start}))
+    shown = clock(end)
+    if shown[:10] == start[:10]:
+        shown = shown[11:]
+    return str(text.fill(t["summary"][key], {"start": start, "end": shown, "for": duration(end - start_s, t)}))
+
+
+def clock(seconds: float) -> str:
+    """`2025-11-18 02:41:10` (UTC)."""
+    return (contract.iso(seconds) or "?")[:19].replace("T", " ")
+
+
+def duration(seconds: float, t: Mapping[str, Any]) -> str:
+    """`45 s`, `21 min`, `3 h 31 min`, `2 d 4 h`."""
+    unit = t["unit"]
+    if seconds < 90:
+        return f"{seconds:.0f} {unit['s']}"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} {unit['min']}"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} {unit['h']} {minutes} {unit['min']}" if minutes else f"{hours} {unit['h']}"
+    days, hours = divmod(hours, 24)
+    return f"{days} {unit['d']} {hours} {unit['h']}" if hours else f"{days} {unit['d']}"
+
+
+def impact(numbers: Mapping[str, Any], t: Mapping[str, Any]) -> str:
+    """All known numbers of the damage in one line; empty when there are none."""
+    said = []
+    for key, template in t["impact"].items():
+        value = numbers.get(key)
+        if value is None or value == 0:
+            continue
+        if key.endswith("_utc"):
+            value = str(value)[:19].replace("T", " ")
+        elif key.endswith("_s"):
+            value = duration(float(value), t)
+        said.append(text.fill(template, {"n": value}) or "")
+    return str(t["semicolon"]).join(said)
+
+
+def _evidence(report: Report, t: Mapping[str, Any]) -> str:
+    d = report.diagnosis
+    unread = sum(s.format == "unrecognised" for s in report.sources)
+    clocks = [c.verdict for s in report.sources for c in s.clocks]
+    numbers = {
+        "for": len({f.locator for f in d.verdict.evidence}),
+        "against": len({f.locator for f in d.verdict.against}),
+        "files": len(report.sources),
+        "read": len(report.sources) - unread,
+        "gaps": len(d.gaps),
+        "assumed": clocks.count("assumed"),
+        "refused": clocks.count("refused"),
+    }
+    said = [text.fill(t["summary"]["evidence"], numbers)]
+    said += [text.fill(t["summary"][key], numbers) for key in ("gaps", "assumed", "refused") if numbers[key]]
+    return str(t["semicolon"]).join(filter(None, said))

@@ -1,0 +1,157 @@
+"""The runs of the failing service in order: started, ready, ended, how. One row of the restart table each."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..diagnosis.model import Death, Life
+from ..model import Event
+from . import contract
+
+if TYPE_CHECKING:
+    from .model import Report
+
+START_BEFORE_S = 300.0
+"""A container starts at most this long before the first line of its log."""
+VAGUE_S = 1800.0
+"""A time less sure than this tells neither an attempt nor a duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One run, as far as anything shows it."""
+
+    number: int
+    started: Event | None
+    """The container's start, else the first line of the log."""
+    life: Life | None
+    death: Death | None
+
+    @property
+    def start_s(self) -> float | None:
+        return known(self.started)
+
+    @property
+    def ready_s(self) -> float | None:
+        return known(self.life.ready) if self.life else None
+
+    @property
+    def end_s(self) -> float | None:
+        return (self.death.time_s or None) if self.death else None
+
+
+def known(event: Event | None) -> float | None:
+    """The instant of an event, none when it is vague."""
+    if event is None or event.time.uncertainty_s > VAGUE_S:
+        return None
+    return event.time.utc_s
+
+
+class Owner:
+    """Tells whether an event belongs to the failing entity: yes, no, or not said."""
+
+    def __init__(self, report: Report) -> None:
+        main = report.diagnosis.incidents[0]
+        self.kind, _, self.name = main.entity.partition(":")
+        lives = [d.life for d in main.deaths if d.life is not None]
+        lives += [life for life in report.diagnosis.lives if life.entity == main.entity]
+        self.lives = tuple({(x.sources[0], x.start.locator.line): x for x in lives}.values())
+        others = {s for life in report.diagnosis.lives if life.entity != main.entity for s in life.sources}
+        self._sources = {s for life in self.lives for s in life.sources} - others
+        self._other_sources = others - {s for life in self.lives for s in life.sources}
+        self._ids = {
+            name
+            for event in report.timeline
+            if self.kind == "pod" and event.scope.pod == self.name
+            for name in (event.scope.container_id, event.scope.pod_uid)
+            if name
+        }
+
+    def owns(self, event: Event) -> bool | None:
+        scope = event.scope
+        if self.kind == "pod" and scope.pod:
+            return scope.pod == self.name
+        if event.locator.source in self._sources:
+            return True
+        if event.locator.source in self._other_sources:
+            return False
+        if self.kind == "pod" and (scope.container_id or scope.pod_uid):
+            return bool({scope.container_id, scope.pod_uid} & self._ids)
+        if self.kind == "unit" and scope.unit:
+            return scope.unit.removesuffix(".service") == self.name
+        return False if self.kind == "unit" and scope.pod else None
+
+
+def find(report: Report, owner: Owner) -> tuple[Attempt, ...]:
+    """All attempts of the main incident's entity, by time."""
+    main = report.diagnosis.incidents[0]
+    starts = [e for e in report.timeline if e.kind == "container_started" and owner.owns(e) and known(e) is not None]
+    drafts: list[tuple[Event | None, Life | None, Death | None]] = []
+    homeless = list(main.deaths)
+    for life in sorted(owner.lives, key=lambda x: (known(x.start) or 0.0, x.sources[0], x.start.locator.line)):
+        death = next((d for d in homeless if d.life is not None and _same(d.life, life)), None)
+        if death is not None:
+            homeless.remove(death)
+        drafts.append((_container_start(starts, life) or life.start, life, death))
+    for death in homeless:
+        before = [e for e in starts if death.time_s and (known(e) or 0.0) < death.time_s]
+        free = before[-1] if before and all(d[0] is not before[-1] for d in drafts) else None
+        drafts.append((free, None, death))
+    drafts.sort(key=lambda d: known(d[0]) or (d[2].time_s if d[2] and d[2].time_s else float("inf")))
+    return tuple(Attempt(n, *draft) for n, draft in enumerate(drafts, 1))
+
+
+def _same(one: Life, other: Life) -> bool:
+    return one.sources[0] == other.sources[0] and one.start.locator == other.start.locator
+
+
+def _container_start(starts: Sequence[Event], life: Life) -> Event | None:
+    first = known(life.start)
+    if first is None:
+        return None
+    near = [e for e in starts if first - START_BEFORE_S <= (known(e) or 0.0) <= first + 5.0]
+    return min(near, key=lambda e: (e.time.uncertainty_s > 1.5, -(known(e) or 0.0)), default=None)
+
+
+def number_at(attempts: Sequence[Attempt], event: Event) -> int | None:
+    """The attempt that an event falls into; none before the first start and for vague times outside of their logs."""
+    for attempt in attempts:
+        life = attempt.life
+        if life is not None and event.locator.source == life.start.locator.source:
+            if life.start.locator.line <= event.locator.line <= life.end.locator.line:
+                return attempt.number
+    when = known(event)
+    dated = [(a.start_s - 2.0, a.number) for a in attempts if a.start_s is not None]
+    if when is None or not dated:
+        return None
+    i = bisect_right([start for start, _ in dated], when)
+    return dated[i - 1][1] if i else None
+
+
+def row(attempt: Attempt, title: str) -> dict[str, Any]:
+    """One line of the restart table; `title` names the line at which the run was lost."""
+    life, death = attempt.life, attempt.death
+    fatal = life.fatal if life is not None else None
+    start, ready, end = attempt.start_s, attempt.ready_s, attempt.end_s
+    place = attempt.started
+    return {
+        "attempt": attempt.number,
+        "started": contract.iso(start),
+        "ready": contract.iso(ready),
+        "ready_after_s": None if ready is None or start is None or ready < start else round(ready - start, 1),
+        "ended": contract.iso(end),
+        "lasted_s": None if end is None or start is None or end < start else round(end - start, 1),
+        "exit_code": death.exit_code if death else None,
+        "reason": death.reason if death else "",
+        "graceful": death.graceful if death else None,
+        "phase": life.phase.value if life else None,
+        "lost_at": None if fatal is None else {
+            "title": title, "source": fatal.locator.source, "line": fatal.locator.line, "quote": contract.quote(fatal.event),
+        },
+        "source": place.locator.source if place else None,
+        "line": place.locator.line if place else None,
+        "logs": list(life.sources) if life else [],
+    }  # fmt: skip

@@ -1,0 +1,270 @@
+"""The timeline that a reader can follow: few rows, chosen by weight, repeats collapsed, order honest.
+
+Every event worth showing gets a weight (root cause, ends, starts, readiness … context). The same fact from several
+sources is one row that names them; a fact that repeats within one attempt is one row with a count and an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import regex
+
+from .. import timeline
+from ..model import Event, Finding, Role
+from . import attempts as attempt_stage
+from . import contract, text
+from .attempts import Attempt, Owner
+
+if TYPE_CHECKING:
+    from .model import Report
+
+ROWS = 40
+"""Most rows of the story; the JSON's `timeline` has all."""
+FEWEST = 12
+"""Below this many rows, context fills up."""
+PLACES = 3
+SAME_FACT_S = 5.0
+_SLACK_S = {"start": 60.0, "end": 45.0, "ready": 20.0}
+
+ROOT, END, START, STOP, EVIDENCE, SIDE, CONTEXT, NOISE = range(8)
+
+_LANES = {
+    "engine": "engine", "container": "engine", "ray": "engine", "metrics": "engine", "runtime": "container",
+    "k8s": "kubelet", "kubelet": "kubelet", "kernel": "kernel", "systemd": "kernel", "oomd": "kernel", "clock": "kernel",
+    "host": "kernel", "cgroup": "kernel", "nvidia": "gpu", "plain": "engine",
+}  # fmt: skip
+_KIND_LANES = {
+    "access": "request", "xid": "gpu", "container_started": "container", "container_terminated": "container",
+    "container_waiting": "container", "docker_state": "container", "unit_exit": "container",
+}  # fmt: skip
+_ENDS = frozenset({"container_terminated", "container_died", "unit_exit", "docker_state"})
+_STOPS = frozenset({"container_kill"})
+_STOP_REASONS = frozenset({"Killing", "Evicted", "Preempting", "SystemOOM"})
+
+
+@dataclass(slots=True)
+class _Row:
+    """A fact in the making."""
+
+    lead: Event
+    findings: list[Finding]
+    key: str
+    weight: int
+    attempt: int | None
+    events: list[Event] = field(default_factory=list)
+    count: int = 1
+    until_s: float | None = None
+
+
+class Story:
+    """Builds the rows of one report."""
+
+    def __init__(self, report: Report, owner: Owner, attempts: Sequence[Attempt]) -> None:
+        self._report, self._owner, self._attempts = report, owner, attempts
+        d = report.diagnosis
+        main = d.incidents[0]
+        self._at: dict[tuple[str, int], list[Finding]] = {}
+        for finding in d.findings:
+            self._at.setdefault((finding.locator.source, finding.locator.line), []).append(finding)
+        used = [base for f in d.verdict.evidence for base in (*f.rests_on, f)]
+        self._evidence = {f.locator for f in used}
+        self._decisive = {f.locator for f in d.verdict.decisive}
+        self._chain = {link.finding.locator for link in main.chain}
+        self._contributing = {f.locator for f in main.contributing}
+        self._decoys = {decoy.finding.locator for decoy in main.decoys}
+        self._root = d.first_cause.locator if d.first_cause else None
+        self._witnesses = {e.locator for death in main.deaths for e in death.witnesses}
+        self._starts = {a.started.locator for a in attempts if a.started}
+        self._ready = {a.life.ready.locator for a in attempts if a.life and a.life.ready}
+        self._from_s = main.start_s
+
+    def rows(self, language: str) -> tuple[list[dict[str, Any]], int]:
+        """Rows in order, and how many facts were left out."""
+        facts = self._facts(self._candidates())
+        chosen = self._choose(facts)
+        rows = []
+        for group in timeline.groups(row.lead for row in chosen):
+            for event in group:
+                row = next(r for r in chosen if r.lead is event)
+                rows.append({**self._shown(row, language), "order_unknown": len(group) > 1})
+        return rows, len(facts) - len(chosen)
+
+    def _candidates(self) -> list[Event]:
+        d = self._report.diagnosis
+        events = list(self._report.timeline)
+        events += [e for death in d.incidents[0].deaths for e in death.witnesses]
+        events += [a.started for a in self._attempts if a.started]
+        events += [a.life.ready for a in self._attempts if a.life and a.life.ready]
+        events += [f.event for f in d.verdict.evidence]
+        seen = {(e.locator, e.kind == "access"): e for e in reversed(events)}
+        return sorted(seen.values(), key=timeline.sort_key)
+
+    def _facts(self, events: Iterable[Event]) -> list[_Row]:
+        """One row a fact: duplicates joined, repeats counted."""
+        rows: list[_Row] = []
+        open_rows: dict[tuple[int | None, str], _Row] = {}
+        for event in events:
+            if self._owner.owns(event) is False and event.locator not in self._evidence | self._contributing:
+                continue
+            number = attempt_stage.number_at(self._attempts, event)
+            findings = self._at.get((event.locator.source, event.locator.line), [])
+            key = self._key(event, findings)
+            row = open_rows.get((number, key))
+            if row is None:
+                row = _Row(event, findings, key, self._weight(event, findings), number, [event], event.count)
+                open_rows[number, key] = row
+                rows.append(row)
+            else:
+                self._join(row, event, findings)
+        return rows
+
+    def _join(self, row: _Row, event: Event, findings: list[Finding]) -> None:
+        weight = self._weight(event, findings)
+        last = row.events[-1]
+        a, b = last.time.utc_s, event.time.utc_s
+        doubt = min(last.time.uncertainty_s + event.time.uncertainty_s, 120.0)
+        near = a is None or b is None or b - a <= _SLACK_S.get(row.key, SAME_FACT_S) + doubt
+        if not (near and event.locator.source not in {e.locator.source for e in row.events}) and row.key not in _SLACK_S:
+            if not near or row.until_s is not None:
+                row.count += event.count
+                row.until_s = b if b is not None else row.until_s
+        row.events.append(event)
+        if weight < row.weight or (weight == row.weight and _severity(findings) > _severity(row.findings)):
+            row.lead = event if row.key not in ("start", "end") or row.lead.time.uncertainty_s > 1.5 else row.lead
+            row.findings = findings or row.findings
+        row.weight = min(row.weight, weight)
+
+    def _key(self, event: Event, findings: Sequence[Finding]) -> str:
+        reason = str(event.fields.get("reason", ""))
+        if event.locator == self._root:
+            return f"root {findings[0].signature if findings else ''}"
+        if event.locator in self._ready:
+            return "ready"
+        if event.locator in self._starts or event.kind == "container_started" or reason == "Started":
+            return "start"
+        if event.kind in _ENDS:
+            return "end"
+        if event.kind == "kernel_oom":
+            return f"kill {event.fields.get('victim_pid', event.locator.line)}"
+        named = _leading(findings, self._decisive)
+        if named is not None:
+            return named.signature
+        return f"{event.kind} {reason or regex.sub(r'[0-9a-f]{8,}|[0-9]+', '#', event.text[:120])}"
+
+    def _weight(self, event: Event, findings: Sequence[Finding]) -> int:
+        where = event.locator
+        if where == self._root:
+            return ROOT
+        if where in self._decisive or event.kind == "kernel_oom" and where in self._evidence:
+            return END
+        if where in self._starts or where in self._ready:
+            return START
+        if where in self._witnesses and event.kind in _ENDS:
+            return END
+        weight = CONTEXT
+        if event.kind in _STOPS or event.fields.get("reason") in _STOP_REASONS:
+            weight = STOP
+        elif event.kind == "access" and int(event.fields.get("status") or 0) >= 500:
+            weight = START
+        elif where in self._chain or where in self._evidence:
+            weight = EVIDENCE
+        elif where in self._contributing or any(f.role is Role.CONSEQUENCE for f in findings):
+            weight = SIDE
+        elif event.kind == "kernel_oom" or any(f.role is Role.CAUSE and not f.quoted for f in findings):
+            weight = SIDE
+        elif event.kind == "container_started":
+            weight = START if self._owner.owns(event) else NOISE
+        elif not findings or event.kind == "probe_failed":
+            weight = NOISE if not findings else CONTEXT
+        if where in self._decoys and weight > STOP:
+            weight += 1
+        if event.time.utc_s is None or event.time.uncertainty_s > attempt_stage.VAGUE_S:
+            weight += 2
+        return min(weight, NOISE)
+
+    def _choose(self, facts: Sequence[_Row]) -> list[_Row]:
+        last = len(self._attempts)
+        first = next((f.attempt for f in facts if f.weight == ROOT), None)
+
+        def order(item: tuple[int, _Row]) -> tuple[int, float, int]:
+            index, row = item
+            middle = last > 3 and row.attempt not in (None, first, 1, last) and row.weight >= STOP
+            return (row.weight + (2 if middle else 0), self._distance(row), index)
+
+        ranked = sorted(enumerate(facts), key=order)
+        kept = [item for item in ranked if order(item)[0] <= SIDE][:ROWS]
+        kept += [item for item in ranked if order(item)[0] == CONTEXT][: max(0, FEWEST - len(kept))]
+        return [row for _, row in sorted(kept, key=lambda item: timeline.sort_key(item[1].lead))]
+
+    def _distance(self, row: _Row) -> float:
+        if self._from_s is None or row.lead.time.utc_s is None:
+            return float("inf")
+        return abs(row.lead.time.utc_s - self._from_s)
+
+    def _shown(self, row: _Row, language: str) -> dict[str, Any]:
+        t = text.texts(language)
+        event, finding = row.lead, _leading(row.findings, self._decisive)
+        kind = row.key if row.key in _SLACK_S else event.kind
+        label = t["kind"].get(kind)
+        title = self._report.title(finding.signature, language) if finding is not None else ""
+        if (not title or kind in ("start", "ready")) and label:
+            title = label
+        places: dict[str, dict[str, Any]] = {}
+        for e in (event, *row.events):
+            places.setdefault(e.locator.source, {"source": e.locator.source, "line": e.locator.line})
+        return {
+            **contract.moment(event.time),
+            "lane": _KIND_LANES.get(event.kind, _LANES.get(event.channel, "engine")),
+            "attempt": row.attempt,
+            "title": title or event.text,
+            "detail": _detail(row, finding, language),
+            **(self._report.quoted(event) if kind not in _SLACK_S else {"quote": ""}),
+            "mark": self._mark(row),
+            "finding": finding.id if finding is not None else None,
+            "count": row.count,
+            "until": contract.iso(row.until_s) if row.count > 1 else None,
+            "places": list(places.values())[:PLACES],
+            "more_places": max(0, len(places) - PLACES),
+        }
+
+    def _mark(self, row: _Row) -> str:
+        where = row.lead.locator
+        if where == self._root:
+            return "root"
+        if where in self._evidence:
+            return "evidence"
+        if where in self._decoys:
+            return "decoy"
+        return "consequence" if any(f.role is Role.CONSEQUENCE for f in row.findings) else ""
+
+
+def _severity(findings: Sequence[Finding]) -> int:
+    order = ("info", "notice", "warning", "error", "critical")
+    return max((order.index(f.severity) for f in findings), default=-1)
+
+
+def _leading(findings: Sequence[Finding], decisive: Iterable[Any]) -> Finding | None:
+    """The finding that names an event: what decided the verdict, else what the line itself says, else a rule's."""
+    decided = set(decisive)
+
+    def order(finding: Finding) -> tuple[int, int]:
+        derived = finding.signature.startswith("derived.")
+        if derived and finding.role is Role.CAUSE and finding.locator in decided:
+            return (0, 0)
+        return (2 if derived else 1, -_severity([finding]))
+
+    return min(findings, key=order, default=None)
+
+
+def _detail(row: _Row, finding: Finding | None, language: str) -> str:
+    said = [text.sentence(finding, language)] if finding is not None else []
+    if row.key == "end":
+        t = text.texts(language)["kind"]
+        fields = {k: v for e in reversed(row.events) for k, v in e.fields.items() if v not in ("", None)}
+        code, reason = fields.get("exit_code"), fields.get("reason")
+        said = [text.fill(t["exit_code"], {"exit_code": code}) or ""] if code is not None else []
+        said += [str(reason)] if reason else []
+    return str(text.texts(language)["comma"]).join(part for part in said if part)
