@@ -53,22 +53,23 @@ def _read_member(member: Member, blocks: Iterator[bytes], anchors: frozenset[str
         first = next(blocks, b"")
     while len(first) <= HEAD_BYTES and (more := next(blocks, b"")):
         first += more
-    if not first:
-        reason = member.cut or ("nothing but NUL bytes" if member.size_bytes else "")
-        return _result(member, "empty", "empty file", Parsed(), Scanned(), None, reason)
     encoding = encoding_of(first)
-    start = first.lstrip(b"\0").replace(b"\0", b"") if encoding == "utf-8" and b"\0" in first else first
-    head = make_head(member.path, start[:HEAD_BYTES], len(first) <= HEAD_BYTES, encoding)
+    start = first.lstrip(b"\0")[:HEAD_BYTES] if encoding == "utf-8" else first[:HEAD_BYTES]
+    text = start.replace(b"\0", b"") if encoding == "utf-8" else start
+    head = make_head(member.path, text, len(first) <= HEAD_BYTES, encoding)
+    if not head.text:
+        reason = member.cut or ("nothing but NUL bytes" if member.size_bytes > 4 else "")
+        return _result(member, "empty", "empty file", Parsed(), Scanned(), None, reason)
     form = identify(head, FORMATS)
-    if form is None and encoding == "utf-8" and (binary := binary_kind(first.lstrip(b"\0")[:4096])) is not None:
+    if form is None and encoding == "utf-8" and (binary := binary_kind(start[:4096])) is not None:
         return _skip_binary(member, blocks, *binary)
     if form is not None and form.read is not None:
         data = _whole(member, first, blocks, form)
-        text = data.decode(encoding, "replace").removeprefix("\ufeff")
+        whole = data.decode(encoding, "replace").removeprefix("\ufeff")
         read = form.read
-        parsed = _guarded(member, form.title, lambda: read(text, member.path))
+        parsed = _guarded(member, form.title, lambda: read(whole, member.path))
         if parsed is not None:
-            lines = text.count("\n") + (0 if text.endswith("\n") or not text else 1)
+            lines = whole.count("\n") + (not whole.endswith("\n"))
             return _result(member, form.name, form.title, parsed, Scanned(lines=lines), 1.0, member.cut)
         form, first = None, data
     return _read_lines(member, head, form, _scan(first, blocks, head, form, anchors, prefilter))
@@ -149,24 +150,21 @@ def _report_losses(member: Member, scanned: Scanned) -> None:
     def say(severity: Severity, problem: str, hint: str = "") -> None:
         member.report(Diagnostic(member.path, None, severity, f"{member.path}: {problem}", hint))
 
+    shorter = "cut the file to the time of the incident"
     if scanned.one_line:
-        say(Severity.WARNING, "one line without LF but with many CR, read as one line",
-            "convert it: tr '\\r' '\\n' < FILE")  # fmt: skip
+        say(Severity.WARNING, "no LF but many CR, read as one line", "convert it: tr '\\r' '\\n' < FILE")
     if scanned.dropped_lines:
-        say(Severity.WARNING, f"{scanned.dropped_lines:,} lines of interest in its middle were left out, too many",
-            "cut the file to the time of the incident")  # fmt: skip
+        say(Severity.WARNING, f"too many lines of interest, {scanned.dropped_lines:,} in the middle left out", shorter)
     if scanned.dropped_windows:
-        say(Severity.WARNING, f"{scanned.dropped_windows:,} kernel reports were read without their tables, too many",
-            "cut the file to the time of the incident")  # fmt: skip
+        say(Severity.WARNING, f"too many kernel reports, {scanned.dropped_windows:,} read without tables", shorter)
     if scanned.dropped_rows:
-        say(Severity.WARNING, f"{scanned.dropped_rows:,} rows in the middle of a series were left out, too many",
-            "cut the file to the time of the incident")  # fmt: skip
+        say(Severity.WARNING, f"series too long, {scanned.dropped_rows:,} rows in the middle left out", shorter)
     if scanned.long_lines:
-        say(Severity.INFO, f"{scanned.long_lines:,} overlong lines were cut")
+        say(Severity.INFO, f"overlong lines of which only the beginning was read: {scanned.long_lines:,}")
     if scanned.bad_lines:
-        say(Severity.INFO, f"{scanned.bad_lines:,} lines are not UTF-8; what could not be decoded was replaced")
+        say(Severity.INFO, f"lines that are not UTF-8, read as well as possible: {scanned.bad_lines:,}")
     if scanned.nul_bytes:
-        say(Severity.INFO, f"{scanned.nul_bytes:,} NUL bytes were left out")
+        say(Severity.INFO, f"NUL bytes left out: {scanned.nul_bytes:,}")
 
 
 def _result(

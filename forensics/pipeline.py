@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import __version__, clocks, ingest, resources, timeline
@@ -13,7 +13,7 @@ from .clocks import ClockOptions
 from .diagnosis import diagnose
 from .diagnosis.case import DERIVED
 from .errors import NothingReadableError
-from .model import Diagnostic, Event, Finding, Role, Source
+from .model import Diagnostic, Event, Finding, Role, Samples, Severity, Source
 from .report import BundleInfo, Report
 from .report.text import derived_title
 from .signatures import Hit, Library, Matcher, load, load_over
@@ -23,12 +23,33 @@ from .signatures import Hit, Library, Matcher, load, load_over
 class Options:
     """What a user may set; the defaults fit most bundles."""
 
-    clocks: ClockOptions = ClockOptions()
-    budget: Budget = Budget()
+    clocks: ClockOptions = field(default_factory=ClockOptions)
+    budget: Budget = field(default_factory=Budget)
     patterns: Path | None = None
     """A folder of signatures and causes that add to the built-in library, or replace those with the same id."""
     prefilter: bool = True
     """False makes the scan keep every line: slow, and the report must be the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a bundle says, before anything is concluded from it."""
+
+    bundle: BundleInfo
+    sources: tuple[Source, ...]
+    """With their clocks."""
+    events: tuple[Event, ...]
+    """All of them, in timeline order."""
+    samples: tuple[Samples, ...]
+    findings: tuple[Finding, ...]
+    """All signature hits, in timeline order; they get their ids in the diagnosis."""
+    library: Library
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def readable(self) -> bool:
+        """False when no member held anything that can be analysed."""
+        return any(source.format not in ("empty", "unrecognised") for source in self.sources)
 
 
 def analyze(*paths: str | Path, options: Options = Options(), progress: ingest.ProgressHook | None = None) -> Report:
@@ -37,26 +58,37 @@ def analyze(*paths: str | Path, options: Options = Options(), progress: ingest.P
     Raises `InputError` for a path that cannot be used, `NothingReadableError` when no member held anything readable,
     `LibraryError` for a broken pattern library.
     """
+    return judge(read(*paths, options=options, progress=progress))
+
+
+def read(*paths: str | Path, options: Options = Options(), progress: ingest.ProgressHook | None = None) -> Reading:
+    """Read everything, solve the clocks, find the signatures. Raises as `analyze`, but not for unreadable members."""
     library = load_library(options.patterns)
     bundle = Bundle(tuple(map(str, paths)), options.budget)
-    read = ingest.read_bundle(bundle, library.anchors(), options.prefilter, progress)
-    if not any(item.source.format not in ("empty", "unrecognised") for item in read):
-        raise NothingReadableError(_nothing(bundle, [item.source for item in read]))
-    solved = clocks.solve([(item.source, item.parsed) for item in read], options.clocks)
+    found = ingest.read_bundle(bundle, library.anchors(), options.prefilter, progress)
+    solved = clocks.solve([(item.source, item.parsed) for item in found], options.clocks)
     ordered = tuple(timeline.build(solved.events))
     matcher = Matcher(library)
     findings = find(matcher, ordered)
-    sources = tuple(replace(item.source, clocks=tuple(solved.clocks.get(item.source.path, ()))) for item in read)
-    diagnosis = diagnose(sources, ordered, solved.samples, findings, library)
+    sources = tuple(replace(item.source, clocks=tuple(solved.clocks.get(item.source.path, ()))) for item in found)
     diagnostics = [*bundle.diagnostics, *solved.diagnostics, *matcher.diagnostics]
-    diagnostics += [d for item in read for d in item.parsed.diagnostics]
+    diagnostics += [d for item in found for d in item.parsed.diagnostics]
+    info = BundleInfo(bundle.name, _bundle_digest(sources), _captured_at(sources), "")
+    return Reading(info, sources, ordered, tuple(solved.samples), findings, library, _sorted(diagnostics))
+
+
+def judge(reading: Reading) -> Report:
+    """What a reading means. Raises `NothingReadableError`."""
+    if not reading.readable:
+        raise NothingReadableError(_nothing(reading))
+    findings, library = reading.findings, reading.library
     return Report(
         __version__,
-        BundleInfo(bundle.name, _bundle_digest(sources), _captured_at(sources), ""),
-        diagnosis,
-        sources,
-        _worth_showing(ordered, findings),
-        _sorted(diagnostics),
+        reading.bundle,
+        diagnose(reading.sources, reading.events, reading.samples, findings, library),
+        reading.sources,
+        _worth_showing(reading.events, findings),
+        reading.diagnostics,
         _titles(library),
     )
 
@@ -128,11 +160,11 @@ def _captured_at(sources: Sequence[Source]) -> float | None:
     return max(known) if known else None
 
 
-def _nothing(bundle: Bundle, sources: Sequence[Source]) -> str:
-    problems = [diagnostic.message for diagnostic in bundle.diagnostics]
-    problems += [f"{source.path}: {source.reason or source.title}" for source in sources]
+def _nothing(reading: Reading) -> str:
+    problems = [d.message for d in reading.diagnostics if d.severity in (Severity.WARNING, Severity.ERROR)]
+    problems += [f"{source.path}: {source.reason or source.title}" for source in reading.sources]
     shown = "; ".join(problems[:5]) or "no files"
-    return f"nothing readable in {bundle.name}: {shown}. Try a folder, a .tar.gz, or a log file in text form."
+    return f"nothing readable in {reading.bundle.name}: {shown}. Try a folder, a .tar.gz, or a log file in text form."
 
 
 def _sorted(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

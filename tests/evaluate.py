@@ -73,7 +73,7 @@ def fact_found(value: Any, facts: dict[str, Any], text: str) -> bool:
         if any(near(value * scale, other) for other in facts.values() for scale in _SCALES):
             return True
         return str(value) in text or f"{value:,}".replace(",", " ") in text
-    return str(value) in text
+    return value in facts.values() or str(value) in text
 
 
 def main(folders: list[str]) -> int:

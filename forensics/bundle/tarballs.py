@@ -49,7 +49,7 @@ class _Extra:
 
 def is_tar(head: bytes) -> bool:
     """By the magic of ustar and GNU, or by the checksum of the header (V7)."""
-    return head[257:262] == b"ustar" or _header(head[:BLOCK]) is not None
+    return head[257:262] == b"ustar" or (len(head) >= BLOCK and _header(head[:BLOCK]) is not None)
 
 
 def entries(stream: Stream, note: Callable[[str, str], None]) -> Iterator[Entry]:

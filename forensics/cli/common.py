@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import ForensicsError, InputError, NothingReadableError
+
+if TYPE_CHECKING:
+    from ..model import Diagnostic
 
 USAGE = 2
 UNREADABLE = 3
@@ -53,10 +57,19 @@ def progress() -> Iterator[Callable[[str, int], None] | None]:
         yield lambda path, read: status.update(f"{read / 1e6:,.0f} MB  {path[-60:]}")
 
 
-def write(text: str, output: Path | None) -> None:
-    """To a file in one piece (written beside it, then renamed), or to standard output as UTF-8."""
+def say_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    """What could not be read or had to be assumed, on stderr, as far as it matters for the answer."""
+    for diagnostic in diagnostics:
+        if diagnostic.severity in ("warning", "error"):
+            hint = f" ({diagnostic.hint})" if diagnostic.hint else ""
+            click.echo(f"oomforensics: {diagnostic.message}{hint}", err=True)
+
+
+def write(text: str | bytes, output: Path | None) -> None:
+    """To a file in one piece (written beside it, then renamed), or to standard output; text as UTF-8."""
+    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if output is None:
-        sys.stdout.buffer.write(text.encode("utf-8"))
+        sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
     try:
@@ -64,8 +77,8 @@ def write(text: str, output: Path | None) -> None:
     except OSError as error:
         raise ForensicsError(f"cannot write {output}: {error.strerror}; choose another place with -o") from None
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
         Path(name).chmod(0o644)
         Path(name).replace(output)
     except OSError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timezone, tzinfo
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -104,7 +104,7 @@ def zone_of(name: str, option: str) -> tzinfo:
     return zone
 
 
-def instant_of(value: str, option: str, local: tzinfo = timezone.utc) -> float:
+def instant_of(value: str, option: str, local: tzinfo = UTC) -> float:
     """Unix time of an ISO 8601 time; one without a zone is read in `local`. Raises `OptionError`."""
     from .. import stamps
     from ..model import StampForm
@@ -121,16 +121,18 @@ _BUNDLE_OPTIONS = (
     click.argument("paths", nargs=-1, required=True, metavar="BUNDLE..."),
     click.option("--tz", multiple=True, metavar="PATTERN=ZONE",
                  help="Zone of files whose stamps name none, e.g. --tz 'journal*=Asia/Shanghai'."),
-    click.option("--year", type=click.IntRange(1990, 2100), help="Year of stamps that have none."),
+    click.option("--year", type=click.IntRange(1990, 2100), metavar="YEAR", help="Year of stamps that have none."),
     click.option("--captured-at", metavar="TIME",
-                 help="When the bundle was collected (ISO 8601; UTC unless a zone is given), for ages such as '5m ago'."),
+                 help="When the bundle was collected (ISO 8601, UTC without a zone), for ages such as '5m ago'."),
     click.option("--skew", multiple=True, metavar="HOST=SECONDS", help="Seconds that a host's clock runs ahead."),
-    click.option("--patterns", type=click.Path(exists=True, file_okay=False, path_type=Path),
-                 help="A folder of signatures and causes that add to the built-in ones."),
+    click.option("--patterns", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
+                 help="Your own signatures; they add to the built-in ones, or replace those with the same id."),
     click.option("--max-bytes", type=Size(), help="Most unpacked bytes of the bundle.  [default: 64G]"),
-    click.option("--max-ratio", type=click.IntRange(1), help="Most times that a file may unpack to its size.  [default: 500]"),
-    click.option("--max-members", type=click.IntRange(1), help="Most files in the bundle.  [default: 200000]"),
-    click.option("--max-depth", type=click.IntRange(0), help="Most archives inside of archives.  [default: 6]"),
+    click.option("--max-ratio", type=click.IntRange(1), metavar="N",
+                 help="Most times its own size that a file may unpack to.  [default: 500]"),
+    click.option("--max-members", type=click.IntRange(1), metavar="N", help="Most files.  [default: 200000]"),
+    click.option("--max-depth", type=click.IntRange(0), metavar="N",
+                 help="Most archives inside of archives.  [default: 6]"),
 )  # fmt: skip
 _NAMES = ("tz", "year", "captured_at", "skew", "patterns", "max_bytes", "max_ratio", "max_members", "max_depth")
 
@@ -148,6 +150,11 @@ def bundle_options(command: Command) -> Command:
 display_tz = click.option(
     "--display-tz", metavar="ZONE", default="UTC", show_default=True,
     help="Zone that times are shown in, such as Asia/Shanghai or +08:00; it is always printed beside them.",
+)  # fmt: skip
+
+redact = click.option(
+    "--redact", type=click.Choice(["default", "strict", "off"]), default="default", show_default=True,
+    help="default hides tokens, credentials and what users wrote; strict also renames hosts, pods and users.",
 )  # fmt: skip
 
 

@@ -248,7 +248,8 @@ def _priors(network: Network, lane: Lane) -> tuple[dict[float, float], str]:
     if not lane.node and lane.key.pod in network.lanes.stampers.specified:
         priors[0.0] += _DEFAULT_PRIOR
         return priors, "no TZ in the pod's environment: UTC assumed"
-    if others and not (lane.node and lane.key.host and all(o.key.host for _, o in others)):
+    nodes = {other.key.host for other in network.lanes.lanes if other.node and other.key.host}
+    if others and not (lane.node and len(nodes) > 1):
         offset_s, votes = Counter(offset_s for offset_s, _ in others).most_common(1)[0]
         if votes >= _MAJORITY * len(others):
             alike = [other for offset, other in others if offset == offset_s]

@@ -185,10 +185,10 @@ def local_solution(
         zone, note = result.zone, result.note
         offset_s: float | None = result.segments[0].offset_s
     else:
-        pieces, skew_s = stepped(lane, found.runs), 0.0
-        zone = result.zone if result else ""
+        pieces = (measured(found),) if drifts else stepped(lane, found.runs)
+        skew_s, zone = 0.0, result.zone if result else ""
         offset_s = result.segments[0].offset_s if result else None
-        note = "the clock was set inside the file" if len(found.runs) > 1 else "no zone: rendered on another machine"
+        note = "rendered on another machine" if drifts else "the clock was set inside the file"
     doubt_s += max((run.scatter_s for run in found.runs), default=0.0) if skew_s else 0.0
     return _with_doubt(
         Solution(
@@ -211,9 +211,8 @@ def local_solution(
 
 def boot_solution(lane: Lane, found: Estimate, frame: str, doubt_s: float, sure: bool) -> Solution:
     """Seconds since boot: the epoch wanders, so it is taken from the anchors nearest to each time."""
-    knots = sorted(knot for run in found.runs for knot in _knots(run))
-    own_doubt_s = max(run.width_s + run.scatter_s for run in found.runs) + _QUEUE_S
-    piece = Piece(float("inf"), tuple(wall for wall, _ in knots), tuple(c for _, c in knots), own_doubt_s + doubt_s)
+    piece = measured(found)
+    piece = replace(piece, doubt_s=piece.doubt_s + doubt_s)
     return Solution(
         (piece,),
         Basis.BOOT_SOLVED,
@@ -225,6 +224,13 @@ def boot_solution(lane: Lane, found: Estimate, frame: str, doubt_s: float, sure:
         residual_s=_residual(found.runs),
         by_line=lane.ordered,
     )
+
+
+def measured(found: Estimate) -> Piece:
+    """Constants as the anchors give them, each near its place."""
+    knots = sorted(knot for run in found.runs for knot in _knots(run))
+    doubt_s = max(run.width_s + run.scatter_s for run in found.runs) + _QUEUE_S
+    return Piece(float("inf"), tuple(wall for wall, _ in knots), tuple(c for _, c in knots), doubt_s)
 
 
 def _knots(run: Run) -> list[tuple[float, float]]:

@@ -72,7 +72,8 @@ def _measured(host: str, anchors: list[ClockAnchor]) -> Skew | None:
     if low > high:
         low, high = min(near) - 1.0, max(near) + 1.0
     if low <= 0 <= high:
-        return None
+        most_s = max(-low, high)
+        return None if most_s <= 1.0 else Skew(0.0, most_s, "solved", residual_s=round(scatter_s, 3))
     seconds, doubt_s = round((low + high) / 2, 2), (high - low) / 2 + _LAG_S
     sure = len(near) >= ENOUGH
     note = f"the clock of {host} runs {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"

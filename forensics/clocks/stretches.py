@@ -19,10 +19,10 @@ def stepped(lane: Lane, runs: Sequence[Run]) -> tuple[Piece, ...]:
     for run, following in zip(runs, [*runs[1:], None], strict=True):
         walls = (run.anchors[len(run.anchors) // 2].wall,)
         if following is None:
-            pieces.append(Piece(LAST, walls, (run.constant,)))
+            pieces.append(Piece(LAST, walls, (run.constant,), run.width_s + run.scatter_s))
             break
         first, last = change(lane, run, following)
-        pieces.append(Piece(first, walls, (run.constant,)))
+        pieces.append(Piece(first, walls, (run.constant,), run.width_s + run.scatter_s))
         if last > first:
             middle = (run.constant + following.constant) / 2
             pieces.append(Piece(last, walls, (middle,), abs(run.constant - following.constant) / 2))

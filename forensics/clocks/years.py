@@ -63,16 +63,28 @@ def newest(sources: Sequence[Source], lanes: Lanes, captured_at_s: float | None)
     ]
     if captures:
         return Newest(max(captures), "the recorded capture", 1.5 * DAY_S)
-    dated = [
-        max(lane.walls) for lane in lanes.lanes if lane.key.form in (StampForm.INSTANT, StampForm.LOCAL) and lane.walls
-    ]
-    if dated:
-        return Newest(max(dated), "the newest dated line of the bundle", 7 * DAY_S)
+    dated = _dated(lanes, kernel=False)
+    if dated is not None:
+        return Newest(dated, "the newest dated line of the bundle", 7 * DAY_S)
     named = [moment for source in sources if (moment := _date_in_path(source.path)) is not None]
     if named:
         return Newest(max(named), "a date in a file name", 1.5 * DAY_S)
     written = [source.mtime_s for source in sources if source.mtime_s]
-    return Newest(max(written), "the file times", 1.5 * DAY_S, sure=False) if written else None
+    if written:
+        return Newest(max(written), "the file times", 1.5 * DAY_S, sure=False)
+    rendered = _dated(lanes, kernel=True)  # perhaps on another machine, months off
+    return Newest(rendered, "the rendered kernel log", 7 * DAY_S, sure=False) if rendered is not None else None
+
+
+def _dated(lanes: Lanes, kernel: bool) -> float | None:
+    return max(
+        (
+            max(lane.walls)
+            for lane in lanes.lanes
+            if lane.key.form in (StampForm.INSTANT, StampForm.LOCAL) and (lane.key.layer == "dmesg") == kernel
+        ),
+        default=None,
+    )
 
 
 def _date_in_path(path: str) -> float | None:

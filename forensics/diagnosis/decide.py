@@ -245,7 +245,8 @@ def _refused(case: Case) -> Incident | None:
     refusals = tuple(case.named(*REFUSALS))
     answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
     total = max(sum(f.event.count for f in refusals), sum(event.count for event in answers))
-    if not total or (total < MANY_REFUSALS and sum(s.lines for s in case.sources) > 200):
+    planned = any(death.graceful for death in case.deaths)  # a rollout or a stop is what the bundle is about
+    if not total or planned or (total < MANY_REFUSALS and sum(s.lines for s in case.sources) > 200):
         return None
     place = refusals[0].event if refusals else answers[0]
     fields = {"requests_refused": total, **(refusals[0].fields if refusals else {})}

@@ -39,7 +39,8 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     for finding in incident.observations:
         if finding.signature in _OBSERVED:
             _evidence(finding, facts)
-    for finding in (*incident.hypotheses[0].supporting, *incident.hypotheses[0].decisive):
+    # the first finding speaks last: its numbers are those of the first failure
+    for finding in (*reversed(incident.hypotheses[0].supporting), *reversed(incident.hypotheses[0].decisive)):
         _evidence(finding, facts)
     _deaths(case, incident, facts)
     _curves(case, incident, facts)

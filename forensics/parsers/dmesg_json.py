@@ -35,13 +35,9 @@ def read(text: str, source: str) -> Parsed:
     events = tuple(
         replace(
             event,
-            locator=replace(
-                event.locator, line=places[event.locator.line], line_end=places[event.locator.line_end]
-            ),
+            locator=replace(event.locator, line=places[event.locator.line], line_end=places[event.locator.line_end]),
             last_line=places[event.last_line] if event.last_line else None,
-            fields={
-                key: places[value] if key == "report_line" else value for key, value in event.fields.items()
-            },
+            fields={key: places[value] if key == "report_line" else value for key, value in event.fields.items()},
         )
         for event in parsed.events
     )
@@ -77,10 +73,8 @@ def _as_kmsg(entry: dict[str, Any]) -> str:
     if not isinstance(message, str):
         return ""
     message = _REPEATED.split(message, 1)[0]
-    escaped = _PRINTABLE.sub(
-        lambda m: "".join(f"\\x{byte:02x}" for byte in m[0].encode("utf-8", "replace")), message
-    )
-    if isinstance(when, int | float):
+    escaped = _PRINTABLE.sub(lambda m: "".join(f"\\x{byte:02x}" for byte in m[0].encode("utf-8", "replace")), message)
+    if isinstance(when, int | float) and 0 <= when < 1e12:
         return f"6,0,{round(when * 1e6)},-;{escaped}"
     return f"{when} {message}" if isinstance(when, str) and "\n" not in message else f"6,0,0,-;{escaped}"
 

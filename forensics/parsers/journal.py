@@ -26,20 +26,16 @@ _FIRST, _LAST = (
     for name in ("first", "last")
 )
 _RANGE = regex.compile(rf"-- (?:Logs|Journal) begins? at {_FIRST}, ends? at {_LAST}\.? --")
-_BOOT_ROW = regex.compile(rf" *(?P<index>-?\d+) +(?P<boot>[0-9a-f]{{32}}) {_FIRST}(?: |—){_LAST}\s*")
+_BOOT_ROW = regex.compile(rf" *(?P<index>-?\d{{1,18}}) +(?P<boot>[0-9a-f]{{32}}) {_FIRST}(?: |—){_LAST}\s*")
 
 
 def refine(event: Event) -> Event:
     """Boot separators become `boot_separator`, the header of older journalctl `journal_range`."""
     if found := _BOOT.fullmatch(event.text):
-        return replace(
-            event, kind="boot_separator", fields={"boot_id": found["boot"]} if found["boot"] else {}
-        )
+        return replace(event, kind="boot_separator", fields={"boot_id": found["boot"]} if found["boot"] else {})
     if found := _RANGE.fullmatch(event.text):
         first, last = _stamps(found, "journal-range")
-        return replace(
-            event, kind="journal_range", fields=_reach(first, last), stamps=(last,) if last else ()
-        )
+        return replace(event, kind="journal_range", fields=_reach(first, last), stamps=(last,) if last else ())
     return event
 
 
@@ -75,9 +71,7 @@ def _read_boots(text: str, source: str) -> Parsed:
     for number, row in enumerate(text.split("\n"), 1):
         if found := _BOOT_ROW.fullmatch(row.rstrip("\r")):
             events.append(
-                _boot(
-                    source, number, row, int(found["index"]), found["boot"], *_stamps(found, "journal-boots")
-                )
+                _boot(source, number, row, int(found["index"]), found["boot"], *_stamps(found, "journal-boots"))
             )
         elif row.startswith('[{"'):
             events += [_boot_of_json(source, number, row, entry) for entry in _json_rows(row)]
@@ -95,7 +89,8 @@ def _json_rows(row: str) -> list[Mapping[str, Any]]:
 def _boot_of_json(source: str, line: int, raw: str, entry: Mapping[str, Any]) -> Event:
     times = [entry.get(key) for key in ("first_entry", "last_entry")]
     first, last = (
-        stamps.instant(value / 1e6, "journal-boots") if isinstance(value, int) else None for value in times
+        stamps.instant(value / 1e6, "journal-boots") if isinstance(value, int) and value < 1e18 else None
+        for value in times
     )
     return _boot(source, line, raw, entry["index"], str(entry.get("boot_id") or ""), first, last)
 

@@ -28,7 +28,7 @@ _KEY = regex.compile(r"[A-Z0-9_]{1,64}")
 # an entry begins with `__CURSOR=`; a binary field goes on with its length, of which the last bytes are zero
 _NEXT_FIELD = regex.compile(r"\n(?=[A-Z0-9_]{1,64}(?:=|\n(?s:.{0,7})\x00)|\n__|\n*\Z)")
 _VERBOSE_HEAD = regex.compile(
-    r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d [\d:.]+ \S+ \[s=[0-9a-f]+;.*?;t=(?P<micros>[0-9a-f]+);x=[0-9a-f]+\]"
+    r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d [\d:.]+ \S+ \[s=[0-9a-f]+;.*?;t=(?P<micros>[0-9a-f]{1,16});x=[0-9a-f]+\]"
 )
 _ARRAY = regex.compile(r'"MESSAGE"\s*:\s*\[')
 

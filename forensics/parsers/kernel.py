@@ -18,7 +18,7 @@ from .records import Record, clean
 
 _PCI = r"(?:PCI:)?(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?"
 _XID = regex.compile(
-    rf"NVRM: Xid \({_PCI}(?: GPU-I:(?P<gi>\d+))?(?: GPU-CI:(?P<ci>\d+))?\): (?P<xid>\d+)"
+    rf"NVRM: Xid \({_PCI}(?: GPU-I:(?P<gi>\d{{1,18}}))?(?: GPU-CI:(?P<ci>\d{{1,18}}))?\): (?P<xid>\d{{1,18}})"
     r"(?:, pid='?(?P<pid>\d{1,18}|<unknown>)'?)?(?:, name=(?P<name>[^,]*))?(?:,.*?)?"
     r"(?: caused by previous Xid (?P<previous>\d{1,18}))?\s*",
     regex.DOTALL,

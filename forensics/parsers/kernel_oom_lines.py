@@ -24,7 +24,9 @@ _INVOKED = regex.compile(
     r"(?P<comm>.*?) invoked oom-killer: gfp_mask=0x[0-9a-f]+.*?order=(?P<order>-?\d{1,18})", regex.DOTALL
 )
 _CPU = regex.compile(r"CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,18}) Comm: ")
-_USAGE = regex.compile(r"memory: usage (?P<usage>\d{1,18})kB, limit (?P<limit>\d{1,18})kB, failcnt (?P<failcnt>\d{1,18})")
+_USAGE = regex.compile(
+    r"memory: usage (?P<usage>\d{1,18})kB, limit (?P<limit>\d{1,18})kB, failcnt (?P<failcnt>\d{1,18})"
+)
 _LEGACY = regex.compile(r"Task in (?P<task>\S+) killed as a result of limit of (?P<limit>\S+)\s*")
 _STATS = regex.compile(r"Memory cgroup stats for (?P<path>/.*?): ?(?P<values>\w+:\d+KB .*)?\s*", regex.DOTALL)
 _STAT = regex.compile(
@@ -42,14 +44,14 @@ _SUMMARY = regex.compile(
     regex.DOTALL,
 )
 _PREFIX = r"(?P<prefix>(?:Memory cgroup o|O)ut of memory(?: \([^)]*\))?): "
-_CHOSEN = regex.compile(rf"{_PREFIX}Kill process (?P<pid>\d+) \((?P<comm>.*)\) score \d+ or .*", regex.DOTALL)
+_CHOSEN = regex.compile(rf"{_PREFIX}Kill process (?P<pid>\d{{1,18}}) \((?P<comm>.*)\) score \d+ or .*", regex.DOTALL)
 _KILLED = regex.compile(
-    rf"(?:{_PREFIX})?Killed process (?P<pid>\d+)(?:, UID (?P<uid>\d+),)? "
+    rf"(?:{_PREFIX})?Killed process (?P<pid>\d{{1,18}})(?:, UID (?P<uid>\d{{1,18}}),)? "
     r"\((?P<comm>.*)\),? (?P<sizes>total-vm:.*)",
     regex.DOTALL,
 )
 _KILLED_TORN = regex.compile(
-    rf"(?:{_PREFIX})?Killed process (?P<pid>\d+) \((?P<comm>[^\n]{{0,16}})", regex.DOTALL
+    rf"(?:{_PREFIX})?Killed process (?P<pid>\d{{1,18}}) \((?P<comm>[^\n]{{0,16}})", regex.DOTALL
 )
 _SIZE = regex.compile(r"(total-vm|anon-rss|file-rss|shmem-rss):(\d{1,18})kB")
 _UID = regex.compile(r"UID:(\d{1,18}) ")
@@ -220,11 +222,7 @@ def killed(text: str) -> Victim | None:
     found = _KILLED.fullmatch(text)
     if not found:
         found = _KILLED_TORN.match(text)
-        return (
-            Victim(int(found["pid"]), name(found["comm"]), found["prefix"] or "", {}, False)
-            if found
-            else None
-        )
+        return Victim(int(found["pid"]), name(found["comm"]), found["prefix"] or "", {}, False) if found else None
     sizes = found["sizes"]
     fields: dict[str, Any] = {_SIZE_FIELDS[key]: int(kib) for key, kib in _SIZE.findall(sizes)}
     uid, adj = _UID.search(sizes), _ADJ.search(sizes)

@@ -43,8 +43,8 @@ _AGE_S = {
     "s": 1,
     "ms": 0.001,
 }
-_MEMORY = regex.compile(r"(?P<now>[\d.]+[BKMGTP])?\s*(?:\((?P<more>.*)\))?")
-_MEMORY_PART = regex.compile(r"(max|peak|high|limit|available): ([\d.]+[BKMGTP])")
+_MEMORY = regex.compile(r"(?P<now>[\d.]{1,18}[BKMGTP])?\s*(?:\((?P<more>.*)\))?")
+_MEMORY_PART = regex.compile(r"(max|peak|high|limit|available): ([\d.]{1,18}[BKMGTP])")
 _SIZE_POWER = {letter: power for power, letter in enumerate("BKMGTP")}
 _SIGNALS = {
     "HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "USR1": 10,
@@ -52,6 +52,7 @@ _SIGNALS = {
 }  # fmt: skip
 _CLD = {"1": "exited", "2": "killed", "3": "dumped"}
 """`ExecMainCode` is siginfo's `si_code`."""
+_WHOLE = regex.compile(r"-?\d{1,20}")
 _UNSET = frozenset({"", "[not set]", "infinity", "[no data]", "18446744073709551615"})
 _SHOW_NUMBERS = {
     "NRestarts": "n_restarts", "MainPID": "main_pid", "ExecMainPID": "exec_main_pid",
@@ -112,11 +113,7 @@ def _status(rows: Sequence[str], start: int, end: int, source: str) -> list[Even
             active, place = value, index
             fields |= {name: found[name] for name in ("active", "sub", "result") if found[name]}
             stamp = full_stamp(found["stamp"], found["zone"], LAYER) if found["stamp"] else None
-            if (
-                stamp
-                and found["age"]
-                and (capture := _capture(stamp, found["age"], source, index + 1, rows[index]))
-            ):
+            if stamp and found["age"] and (capture := _capture(stamp, found["age"], source, index + 1, rows[index])):
                 events.append(capture)
         elif key == "Main PID":
             fields |= _main_process(value)
@@ -165,7 +162,7 @@ def _main_process(value: str) -> dict[str, Any]:
     found = _PROCESS.search(value)
     if not found:
         pid = value.split(" ", 1)[0]
-        return {"main_pid": int(pid)} if pid.isdecimal() else {}
+        return {"main_pid": int(pid)} if pid.isdecimal() and len(pid) < 19 else {}
     name = found["signal"] or found["name"]
     status = int(found["status"]) if found["status"] else _SIGNALS.get(found["signal"])
     return {
@@ -211,7 +208,7 @@ def _shown(block: dict[str, tuple[int, str]], source: str) -> Event:
     values = {key: value for key, (_, value) in block.items() if value not in _UNSET}
     fields: dict[str, Any] = {name: values[key] for key, name in _SHOW_WORDS.items() if key in values}
     for key, name in _SHOW_NUMBERS.items():
-        if values.get(key, "").lstrip("-").isdecimal():
+        if _WHOLE.fullmatch(values.get(key, "")):
             fields[name] = int(values[key])
     if values.get("ExecMainCode") in _CLD:
         fields["exec_main_code"] = _CLD[values["ExecMainCode"]]
@@ -243,9 +240,7 @@ def _sniff_status(head: Head) -> int:
 def _sniff_show(head: Head) -> int:
     lines = {row.partition("=")[0] for row in head.lines if "=" in row}
     return (
-        80
-        if len({"Id", "LoadState", "ActiveState", "SubState", "Result", "MainPID", "NRestarts"} & lines) >= 4
-        else 0
+        80 if len({"Id", "LoadState", "ActiveState", "SubState", "Result", "MainPID", "NRestarts"} & lines) >= 4 else 0
     )
 
 

@@ -255,7 +255,7 @@ def _event(
         fields["logger"] = record.logger
     event = event_of(record, source, "engine" if engine else "")
     return replace(
-        event, kind="traceback", text=text.strip()[:MAX_RECORD_CHARS], fields=fields, complete=complete
+        event, kind="traceback", text=text.strip()[:MAX_RECORD_CHARS], fields={**event.fields, **fields}, complete=complete
     )
 
 

@@ -177,6 +177,6 @@ def _evidence(report: Report, t: Mapping[str, Any]) -> str:
         "assumed": clocks.count("assumed"),
         "refused": clocks.count("refused"),
     }
-    said = [text.fill(t["summary"]["evidence"], numbers)]
+    said = [text.fill(t["summary"]["evidence_line"], numbers)]
     said += [text.fill(t["summary"][key], numbers) for key in ("gaps", "assumed", "refused") if numbers[key]]
     return str(t["semicolon"]).join(filter(None, said))

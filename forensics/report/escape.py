@@ -17,9 +17,9 @@ QUOTE_CHARS = 300
 """Characters of a quoted line in Markdown and HTML; the JSON has more."""
 
 _MARKDOWN = regex.compile(r"([\\`*_{}\[\]<>#|~!$])")
-_LIST_MARK = regex.compile(r"^([-+=]|\d+[.)])")
+_LIST_MARK = regex.compile(r"^(?:[-+=]|\d+[.)](?=\s|$))")
 _SPAN = regex.compile(r"`([^`]+)`")
-_MERMAID_SAFE = regex.compile(r"[^\p{L}\p{N} .,:()/+=×·–±_-]")
+_MERMAID_SAFE = regex.compile(r"[^\p{L}\p{N} .,:()/+=×·–±%_-]")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 
@@ -27,7 +27,7 @@ def cell(value: Any) -> str:
     """Free text in a Markdown sentence or table cell: nothing in it acts as Markdown, HTML or a link."""
     shown = _MARKDOWN.sub(r"\\\1", text.printable(str(value), 600)).replace("&", "&amp;")
     shown = shown.replace("://", "\\://").replace("www.", "www\\.").replace("@", "&#64;")
-    return _LIST_MARK.sub(r"\\\1" if shown[:1] in "-+=" else lambda m: f"{m[0][:-1]}\\{m[0][-1]}", shown)
+    return _LIST_MARK.sub(lambda m: f"{m[0][:-1]}\\{m[0][-1]}", shown)
 
 
 def code(value: Any, limit: int = QUOTE_CHARS) -> str:

@@ -1,209 +1,121 @@
-"""`Report` → text. Markdown comes from `templates/`, JSON from `Report.to_dict()`; both pass the same redaction."""
+"""`Report` → text in one format. Everything is rendered from the document that passed the gate.
+
+`prepare` makes that document once for all formats of a run; `write` renders one format from it.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Mapping
+from datetime import tzinfo
+from pathlib import Path
 from typing import Any
 
 import jinja2
+import jinja2.sandbox
 import regex
 
-from .. import resources, timeline
-from ..diagnosis.model import Hypothesis
-from ..model import Event, Finding
-from ..stamps import iso_utc
-from . import redact as redaction
-from . import text
-from .model import TIMELINE_LIMIT, Report
+from .. import resources
+from ..errors import ForensicsError
+from . import charts, escape, text, view
+from .gate import Gate
+from .model import Report
 
-TIMELINE_ROWS = 80
-"""Rows of the Markdown timeline; the JSON has more."""
+FORMATS = ("md", "html", "json", "csv")
+SUFFIXES = {"md": "md", "html": "html", "json": "json", "csv": "csv", "text": "txt"}
 
 
-def render(report: Report, form: str, language: str = "en", redact: bool = True) -> str:
-    """The report as `md` or `json`, in `en` or `zh`. Deterministic; lines end in LF only."""
-    data = report.to_dict()
-    counts: dict[str, int] = {}
-    if redact:
-        data, counts = redaction.redact(data)
-    data["redactions"] = counts
+class TemplateError(ForensicsError):
+    """A template of the user's own cannot be used; the text says where and why."""
+
+
+def prepare(report: Report, language: str = "en", gate: Gate | None = None) -> dict[str, Any]:
+    """The document that every format shows, redacted. Raises `redact.RedactionError` when a rule does not work."""
+    return (gate or Gate()).admit(report.to_dict(language), report.seeds())
+
+
+def render(report: Report, form: str = "md", language: str = "en", redact: str = "default") -> str:
+    """The report in one format (`FORMATS`) and language. Deterministic; lines end in LF only."""
+    return write(prepare(report, language, Gate(redact)), form)
+
+
+def write(data: Mapping[str, Any], form: str, zone: tzinfo | None = None) -> str:
+    """A prepared document as text; `zone` adds a column with its time to timelines."""
     if form == "json":
         return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-    rendered = _environment(language).get_template("report.md.j2").render(_context(report, data, language))
-    return regex.sub(r"\n{3,}", "\n\n", rendered).strip() + "\n"
+    if form == "csv":
+        return _csv(data)
+    environment = _environment(form, jinja2.FileSystemLoader(resources.templates()))
+    rendered = environment.get_template(f"report.{form}.j2").render(**_context(data, zone))
+    return _tidy(rendered)
 
 
-def _environment(language: str) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.templates()),
+def write_template(data: Mapping[str, Any], path: Path, zone: tzinfo | None = None) -> str:
+    """A prepared document in a template of the user's own, in a sandbox. Raises `TemplateError` with the line.
+
+    The context is that of the built-in templates: `data` (the JSON), `t` (texts), the filters of `escape`. A template
+    named `*.html*` escapes by itself. It can include the built-in templates, and nothing else.
+    """
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TemplateError(f"template {path} cannot be read: {error}") from None
+    environment = _environment("html" if ".htm" in path.name else "md", jinja2.FileSystemLoader(resources.templates()))
+    try:
+        return _tidy(environment.from_string(source).render(**_context(data, zone)))
+    except jinja2.TemplateSyntaxError as error:
+        raise TemplateError(f"template {path}, line {error.lineno}: {error.message}") from None
+    except Exception as error:  # whatever a template does wrong is the template's fault
+        raise TemplateError(f"template {path}, line {_template_line(error)}: {error}") from None
+
+
+def _template_line(error: BaseException) -> str:
+    line, trace = "?", error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "<template>":
+            line = str(trace.tb_lineno)
+        trace = trace.tb_next
+    return line
+
+
+def _environment(form: str, loader: jinja2.BaseLoader) -> jinja2.Environment:
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        loader=loader,
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # Markdown: cells and code are escaped by the filters below
+        autoescape=form == "html",  # Markdown: cells and code are escaped by the filters
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(cell=cell, code=code, num=number)
-    environment.globals["t"] = text.texts(language)
+    prose = escape.html_prose if form == "html" else escape.prose
+    environment.filters.update(
+        cell=escape.cell, code=escape.code, cellcode=escape.cellcode, prose=prose, cellprose=escape.cellprose,
+        fence=escape.fence, num=escape.number, when=view.when, spread=view.spread, points=view.points, fill=text.fill,
+        bars=charts.bars,
+    )  # fmt: skip
     return environment
 
 
-_MARKDOWN = regex.compile(r"([\\`*_{}\[\]<>#|~!])")
+def _context(data: Mapping[str, Any], zone: tzinfo | None) -> dict[str, Any]:
+    t = text.texts(data["language"])
+    return {"data": data, "t": t, "view": view, "charts": charts, "zone": zone, "short": view.short(data)}
 
 
-def cell(value: Any) -> str:
-    """Free text inside a table cell or a sentence: nothing in it may act as Markdown or HTML."""
-    shown = text.printable(str(value), 400)
-    return _MARKDOWN.sub(r"\\\1", shown).replace("&", "&amp;")
+def _tidy(rendered: str) -> str:
+    """No trailing blanks, never two empty lines."""
+    return regex.sub(r"\n{3,}", "\n\n", regex.sub(r"[ \t]+\n", "\n", rendered)).strip() + "\n"
 
 
-def code(value: Any) -> str:
-    """A quoted line as inline code that survives backticks and, inside a table, pipes."""
-    shown = text.printable(str(value), 300)
-    longest = max((len(run) for run in regex.findall(r"`+", shown)), default=0)
-    fence = "`" * (longest + 1)
-    pad = " " if longest or shown.startswith("`") or shown.endswith("`") else ""
-    escaped = shown.replace("|", "\\|")
-    return f"{fence}{pad}{escaped}{pad}{fence}"
+_CSV_COLUMNS = ("utc", "uncertainty_s", "basis", "kind", "channel", "title", "summary", "role", "count", "source", "line")
 
 
-def number(value: Any) -> str:
-    """`12345.60` → `12 345.6`: no trailing zeros, no exponent."""
-    if isinstance(value, bool) or value is None:
-        return "–" if value is None else str(value).lower()
-    if isinstance(value, float):
-        return f"{value:,.3f}".rstrip("0").rstrip(".").replace(",", " ")
-    if isinstance(value, int):
-        return f"{value:,}".replace(",", " ") if abs(value) >= 100000 else str(value)
-    return str(value)
-
-
-def _context(report: Report, data: Mapping[str, Any], language: str) -> dict[str, Any]:
-    diagnosis = report.diagnosis
-    facts = {**diagnosis.key_facts, **data["key_facts"]}
-    verdict = diagnosis.verdict
-    return {
-        "lang": language,
-        "data": data,
-        "cause": verdict.cause,
-        "confidence": verdict.confidence.value,
-        "facts": facts,
-        "evidence": _evidence(report, verdict, data, language),
-        "alternatives": [
-            _alternative(report, h, data, language) for h in diagnosis.incidents[0].hypotheses[1:5]
-        ],
-        "chain": [
-            {"title": report.title(link.finding.signature, language), "why": link.why, "f": _ref(link.finding, data)}
-            for link in diagnosis.incidents[0].chain
-        ],
-        "remedies": _remedies(report, facts, language),
-        "decoys": [
-            {"title": report.title(d.finding.signature, language), "text": text.decoy(d, language), "f": _ref(d.finding, data)}
-            for d in diagnosis.decoys
-        ],
-        "gaps": [{"text": text.gap(g, language), "command": g.command} for g in diagnosis.gaps],
-        "rows": _rows(report, data, language),
-        "rows_omitted": max(0, len(report.timeline) - TIMELINE_ROWS),
-        "timeline_limit": TIMELINE_LIMIT,
-    }
-
-
-def _ref(finding: Finding, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The redacted form of a finding, by its id."""
-    return next((f for f in data["findings"] if f["id"] == finding.id), {
-        "id": finding.id, "quote": "", "locator": {"source": finding.locator.source, "line_start": finding.locator.line},
-        "time": {"utc": None},
-    })  # fmt: skip
-
-
-def _evidence(
-    report: Report, hypothesis: Hypothesis, data: Mapping[str, Any], language: str
-) -> dict[str, list[dict[str, Any]]]:
-    def lines(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
-        return [
-            {
-                "title": report.title(f.signature, language),
-                "sentence": text.derived_sentence(f, language) if f.signature.startswith("derived.") else "",
-                "f": _ref(f, data),
-            }
-            for f in findings
-        ]
-
-    return {
-        "decisive": lines(hypothesis.decisive),
-        "supporting": lines(hypothesis.supporting[:8]),
-        "against": lines(hypothesis.against),
-    }
-
-
-def _alternative(report: Report, hypothesis: Hypothesis, data: Mapping[str, Any], language: str) -> dict[str, Any]:
-    return {
-        "id": hypothesis.cause.id,
-        "title": hypothesis.cause.title[language],
-        "confidence": hypothesis.confidence.value,
-        **_evidence(report, hypothesis, data, language),
-    }
-
-
-def _remedies(report: Report, facts: Mapping[str, Any], language: str) -> list[str]:
-    """Remedies whose condition holds and whose numbers are known."""
-    shown = []
-    for remedy in report.diagnosis.verdict.cause.remedies:
-        if remedy.when and facts.get(remedy.when) is None:
-            continue
-        filled = text.fill(remedy.text[language], facts)
-        if filled is not None:
-            shown.append(filled)
-    return shown
-
-
-def _rows(report: Report, data: Mapping[str, Any], language: str) -> list[dict[str, Any]]:
-    """Timeline rows: the main incident's surroundings first in the budget, then the rest, in order."""
-    chosen = _chosen(report)
-    by_place = {(row["source"], row["line"]): row for row in data["timeline"]}
-    rows = []
-    for group in timeline.groups(chosen):
-        for event in group:
-            row = by_place.get((event.locator.source, event.locator.line))
-            if row is None:
-                continue
-            finding = next((f for f in report.diagnosis.findings if f.id == row["finding"]), None)
-            title = report.title(finding.signature, language) if finding is not None else ""
-            rows.append({**row, "title": title, "grouped": len(group) > 1, "shown": _shown_time(event)})
-    return rows
-
-
-def _chosen(report: Report) -> list[Event]:
-    events = list(report.timeline[:TIMELINE_LIMIT])
-    if len(events) <= TIMELINE_ROWS:
-        return events
-    important = {f.locator for h in report.diagnosis.incidents[0].hypotheses[:1] for f in h.evidence}
-    important |= {link.finding.locator for link in report.diagnosis.incidents[0].chain}
-    ranked = sorted(range(len(events)), key=lambda i: (events[i].locator not in important, _distance(report, events[i]), i))
-    keep = set(ranked[:TIMELINE_ROWS])
-    return [event for i, event in enumerate(events) if i in keep]
-
-
-def _distance(report: Report, event: Event) -> float:
-    start = report.diagnosis.incidents[0].start_s
-    if start is None or event.time.utc_s is None:
-        return float("inf")
-    return abs(event.time.utc_s - start)
-
-
-def _shown_time(event: Event) -> str:
-    if event.time.utc_s is None:
-        return "?"
-    spread = event.time.uncertainty_s
-    moment = iso_utc(event.time.utc_s, 3 if spread < 0.5 else 0).replace("T", " ").removesuffix("Z")
-    return f"{moment} ± {_spread(spread)}" if spread >= 0.5 else moment
-
-
-def _spread(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h"
-
-
+def _csv(data: Mapping[str, Any]) -> str:
+    """The timeline as a table for spreadsheets; no cell is a formula."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(_CSV_COLUMNS)
+    for row in data["timeline"]:
+        writer.writerow([escape.csv(row[name]) for name in _CSV_COLUMNS])
+    return buffer.getvalue()

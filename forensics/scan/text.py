@@ -30,14 +30,20 @@ def encoding_of(block: bytes) -> str:
         return "utf-8"
     zeros = tuple(4 * head[phase::4].count(0) / len(head) for phase in range(4))
     if min(zeros[2:]) > 0.9 and max(zeros[:2]) < 0.9:
-        return "utf-32-le"
-    if min(zeros[:2]) > 0.9 and max(zeros[2:]) < 0.9:
-        return "utf-32-be"
-    if min(zeros[1::2]) > 0.4 and max(zeros[::2]) < 0.05:
-        return "utf-16-le"
-    if min(zeros[::2]) > 0.4 and max(zeros[1::2]) < 0.05:
-        return "utf-16-be"
-    return "utf-8"
+        guess = "utf-32-le"
+    elif min(zeros[:2]) > 0.9 and max(zeros[2:]) < 0.9:
+        guess = "utf-32-be"
+    elif min(zeros[1::2]) > 0.4 and max(zeros[::2]) < 0.05:
+        guess = "utf-16-le"
+    elif min(zeros[::2]) > 0.4 and max(zeros[1::2]) < 0.05:
+        guess = "utf-16-be"
+    else:
+        return "utf-8"
+    try:
+        text = codecs.getincrementaldecoder(guess)().decode(head)
+    except UnicodeDecodeError:  # the tables of a program have zeros as well
+        return "utf-8"
+    return guess if sum(c < "\t" for c in text) < 0.05 * len(text) else "utf-8"
 
 
 class Pieces:

@@ -71,7 +71,8 @@ def _sorted(library: Library) -> Iterator[Signature]:
 
 
 def _matrix_row(signature: Signature, matcher: Matcher, others: Counter[str]) -> str:
-    must, must_not = [], []
+    must: list[bool] = []
+    must_not: list[bool] = []
     for example in signature.examples:
         hits = [h for h in matcher.hits(law.event_of(example, signature)) if h.signature.id == signature.id]
         solid = any(not hit.quoted for hit in hits)

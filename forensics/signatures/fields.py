@@ -15,7 +15,10 @@ _UNIT_BYTES = {
 
 
 def size_bytes(text: str) -> int:
-    """`733.52 MiB`, `14Gi`, `1010 bytes` → bytes; a bare number is bytes. vLLM's and the kernel's GB and kB are binary."""
+    """`733.52 MiB`, `14Gi`, `1010 bytes` → bytes; a bare number is bytes.
+
+    GB and kB are binary, as vLLM and the kernel mean them.
+    """
     number = text.strip().replace(",", "")
     unit = ""
     while number and not (number[-1].isdigit() or number[-1] == "."):

@@ -74,7 +74,8 @@ def _one(reader: Reader, name: str) -> Signature | Cause | None:
         return read_cause(reader, table, stem)
     if not family or "/" in family or "." in stem:
         reader.problem("", "does not lie in a family's folder", "<family>/<name>.toml, or causes/<id>.toml")
-    return read_signature(reader, table, f"{family.replace('/', '.')}.{stem}")
+        return None
+    return read_signature(reader, table, f"{family}.{stem}")
 
 
 def references(folder: Folder, library: Library, derived: Iterable[str], root: Path) -> Iterator[Problem]:

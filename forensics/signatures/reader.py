@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,12 +72,13 @@ class Reader:
             snippet = snippets.show_key(self.source, key)
         self.problems.append(Problem(self.path, key, reason, hint, snippet))
 
-    def known(self, table: Mapping[str, Any], allowed: Iterable[str], key: str = "") -> None:
+    def known(self, table: Mapping[str, Any], allowed: Collection[str], key: str = "") -> None:
         """Every key of a table must be one of `allowed`: a typo must not switch a check off."""
         for name in table:
             if name not in allowed:
-                known = ", ".join(sorted(allowed))
-                self.problem(f"{key}.{name}".strip("."), "unknown key", f"known keys: {known}")
+                close = difflib.get_close_matches(name, allowed, 1)
+                hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(sorted(allowed))}"
+                self.problem(f"{key}.{name}".strip("."), "unknown key", hint)
 
     def string(
         self, table: Mapping[str, Any], name: str, key: str = "", default: str | None = None, hint: str = ""

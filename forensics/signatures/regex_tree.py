@@ -261,7 +261,8 @@ class _Parser:
     def _look_around(self, start: int, head: str) -> Assertion:
         group = self._group(start, start + len(head))
         if head == "(?<=" and start == 0:
-            self.refuse(start, "a look-behind at the start is not allowed", "write it as ordinary text: `ab`, not `(?<=a)b`")
+            self.refuse(start, "a look-behind at the start is not allowed",
+                        "write it as ordinary text: `ab`, not `(?<=a)b`")  # fmt: skip
         if head.startswith("(?<") and reach(group.body) is None:
             self.refuse(start, "a look-behind without a limit is not allowed",
                         "replace * and + inside it by a count such as {0,80}")  # fmt: skip

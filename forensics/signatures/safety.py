@@ -100,7 +100,8 @@ class _Automaton:
             return self._repeat(node)
         if isinstance(node, Choice):
             parts = [self.read(branch) for branch in node.branches]
-            return _Part(any(p.nullable for p in parts), _joined(p.first for p in parts), _joined(p.last for p in parts))
+            nullable = any(part.nullable for part in parts)
+            return _Part(nullable, _joined(p.first for p in parts), _joined(p.last for p in parts))
         assert isinstance(node, Sequence)
         whole = _Part(True)
         for item in node.items:

@@ -117,11 +117,10 @@ def signature_schema() -> dict[str, Any]:
         "quotable": {"type": "boolean", "description": "True when it counts at level INFO within a line, too."},
         "phase": {"enum": list(PHASES), "description": "Phase of an engine's run that the line begins."},
     }
-    required = ("id", "title", "status", "severity", "role", "channels", "anchors", "description", "versions", "patterns")
-    return {
-        "$schema": DIALECT, "title": "oomforensics signature",
-        **_object(properties, (*required, "examples"), keys=signature_file.KEYS),
-    }  # fmt: skip
+    optional = ("kinds", "false_positives", "references", "overlaps", "quotable", "phase")
+    required = tuple(key for key in properties if key not in optional)
+    schema = _object(properties, required, keys=signature_file.KEYS)
+    return {"$schema": DIALECT, "title": "oomforensics signature", **schema}
 
 
 def cause_schema() -> dict[str, Any]:

@@ -69,7 +69,9 @@ def _versions(reader: Reader, table: Mapping[str, Any]) -> Iterator[Version]:
         key = f"versions.{number}"
         reader.known(item, VERSION_KEYS, key)
         yield Version(
-            reader.string(item, "program", key), reader.string(item, "range", key, ""), reader.string(item, "source", key, "")
+            reader.string(item, "program", key),
+            reader.string(item, "range", key, ""),
+            reader.string(item, "source", key, ""),
         )
 
 

@@ -21,6 +21,7 @@ from .regex_tree import FLAGS
 
 MAX_CORE = 400
 """Characters of a message that go into the regex."""
+MAX_ANCHOR = 60
 _SEVERITY = {
     "DEBUG": Severity.INFO, "INFO": Severity.INFO, "WARNING": Severity.WARNING, "WARN": Severity.WARNING,
     "CRITICAL": Severity.CRITICAL, "FATAL": Severity.CRITICAL,
@@ -112,10 +113,12 @@ def _name(before: str, unit: str, taken: set[str]) -> str:
 
 
 def _anchor(pieces: list[_Piece]) -> str:
-    """The longest literal run; of a long one its first words, cut where a clause ends."""
-    longest = max((piece.text for piece in pieces if not piece.name), key=len, default="")
-    clause = regex.split(r"(?<=[.;:!?。；：]) ", longest.strip())
-    return max(clause, key=len, default="")[:80].strip()
+    """The longest run of text without values; of a very long one its longest clause, and no exception's name."""
+    longest = max((piece.text.strip() for piece in pieces if not piece.name), key=len, default="")
+    longest = regex.sub(r"^(?:[\w.]+(?:Error|Exception|Warning|Exit): )+", "", longest)
+    if len(longest) > MAX_ANCHOR:
+        longest = max(regex.split(r"(?<=[.;:!?。；：]) ", longest), key=len)
+    return longest[:MAX_ANCHOR].strip()
 
 
 def _slug(text: str) -> str:

@@ -38,7 +38,8 @@ def caret(text: str, start: int, end: int | None = None, line: int | None = None
     offset = _columns(head + window[: start - left])
     marks = min(_columns(window[start - left : start - left + length]) or 1, WIDTH)
     number = "" if line is None else f"{line} | "
-    return f"{number}{head}{window}{tail}\n{' ' * max(len(number) - 2, 0)}{'| ' if number else ''}{' ' * offset}{'^' * marks}"
+    margin = number and " " * (len(number) - 2) + "| "
+    return f"{number}{head}{window}{tail}\n{margin}{' ' * offset}{'^' * marks}"
 
 
 def _columns(text: str) -> int:

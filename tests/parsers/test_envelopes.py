@@ -187,9 +187,19 @@ def test_names_of_envelopes_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
+HUGE = "9" * 5000
+
+
 @pytest.mark.parametrize(
-    "text", ["", " ", "[", "<", "{", "-- ", "[Nov", "4,,,;", "\x00\x00", "Nov 99 99:99:99 a b: c", "1" * 9000]
-)
+    "text",
+    [
+        "", " ", "[", "<", "{", "-- ", "[Nov", "4,,,;", "\x00\x00", "Nov 99 99:99:99 a b: c", HUGE,
+        f"[{HUGE}.000001] x", f"4,1,{HUGE},-;x", f"Nov 29 21:24:17 n vllm[{HUGE}]: x", f"<4>1 - n vllm {HUGE} - - x",
+        "<4>1 - n vllm ² - - x", f'{{"__REALTIME_TIMESTAMP":"{HUGE}","_PID":"{HUGE}","MESSAGE":"x"}}',
+        f'{{"ts":{"9" * 400},"msg":"x"}}', f'{{"label":"a","source_type":"b","message":"c","timestamp":"{HUGE}"}}',
+        f"(EngineCore pid={HUGE}) x", f"[rank{HUGE}]: x",
+    ],
+)  # fmt: skip
 def test_nothing_raises(text: str) -> None:
-    """Bad input is a line without layers."""
+    """Bad input is a line without layers, or without its numbers."""
     assert isinstance(peel(text), Record)

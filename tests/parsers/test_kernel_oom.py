@@ -313,6 +313,16 @@ def test_a_newline_in_a_name() -> None:
         assert event.fields["oom_scope"] == "container"
 
 
+def test_endless_numbers_are_no_numbers() -> None:
+    """Python refuses to read numbers of more than 4300 digits; a report may hold any text."""
+    huge = "9" * 5000
+    lines = [*REPORT, "NVRM: Xid (PCI:0000:3b:00): 79, x", killed(402)]
+    for line in lines:
+        for number in ("402", "98304", "79", "8192000", "99000", "1000"):
+            read(dmesg(line.replace(number, huge)))
+            read(dmesg(*REPORT[:6], line.replace(number, huge), *REPORT[6:]))
+
+
 def test_storms_are_counted_not_kept() -> None:
     """Thousands of reports: a few in full, the rest as a number."""
     text = "".join(dmesg(*(line.replace("402", str(1000 + n)) for line in REPORT), start=100.0 + n) for n in range(150))

@@ -63,8 +63,9 @@ def _tell(program: str, files: int, results: tuple[Drift, ...]) -> None:
                     click.echo(f"    was in {version.source} ({version.range})")
     counts = _counts(results)
     click.echo(
-        f"{program}: {len(results)} signatures, {files} files; {counts['found']} found, {counts['assembled']} found around "
-        f"a placeholder, {counts['changed']} changed, {counts['vanished']} vanished, {counts['ended']} gone as stated"
+        f"{program}: {len(results)} signatures, {files} files; {counts['found']} found, {counts['assembled']} found "
+        f"around a placeholder, {counts['changed']} changed, {counts['vanished']} vanished, "
+        f"{counts['ended']} gone as stated"
     )
 
 

@@ -37,6 +37,7 @@ def lint(path: Path | None, no_hostile: bool) -> None:
             problem = located(remark.problem, root)
             shown = replace(problem, path=(root / problem.path).as_posix())
             click.echo(f"{'warning' if remark.warning else 'advice'}: {shown}")
-        click.echo(f"{len(own)} signatures, {len(found.problems)} errors, {warnings} warnings, {advice} pieces of advice")
+        errors = len(found.problems)
+        click.echo(f"{len(own)} signatures, {errors} errors, {warnings} warnings, {advice} pieces of advice")
         if warnings or found.problems:
             sys.exit(1)

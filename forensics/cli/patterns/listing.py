@@ -10,10 +10,12 @@ import click
 from ..common import clear_errors
 from .common import find, library_option, load
 
+ROLES = ("cause", "consequence", "symptom", "context", "benign")
+
 
 @click.command("list")
 @click.option("--family", help="Only this family (the part of the id before the dot).")
-@click.option("--role", type=click.Choice(["cause", "consequence", "symptom", "context", "benign"]), help="Only this role.")
+@click.option("--role", type=click.Choice(ROLES), help="Only this role.")
 @click.option("--cause", metavar="ID", help="Only signatures that this cause names, and as what.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @library_option

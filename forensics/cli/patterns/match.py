@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 WHOLE_BYTES = 32 << 20
 """Files up to this size are looked at line by line; larger ones only where part of an anchor stands."""
+SHOWN_CHARS = 4
+"""Shorter pieces of a message that a regex matches are chance."""
 
 
 @click.command()
@@ -76,7 +78,8 @@ def _lines(e: Explanation, chosen: Signature) -> Iterator[str]:
     listens = ", ".join(chosen.channels)
     yield f"  channel  {'yes' if e.listens else 'NO'}: the line is {event.channel}, the signature listens to {listens}"
     if chosen.kinds:
-        yield f"  kind     {'yes' if e.kind_fits else 'NO'}: the event is {event.kind}, wanted {', '.join(chosen.kinds)}"
+        kinds = ", ".join(chosen.kinds)
+        yield f"  kind     {'yes' if e.kind_fits else 'NO'}: the event is {event.kind}, wanted {kinds}"
     for attempt in e.attempts:
         yield from _attempt(attempt, event.text)
         if attempt.matched:
@@ -96,7 +99,7 @@ def _attempt(attempt: Attempt, text: str) -> Iterator[str]:
     yield f"  pattern  {name} does not match: {attempt.reason}"
     source = attempt.pattern.regex.pattern
     yield from (f"    {line}" for line in caret(source, min(attempt.regex_stop, len(source) - 1)).splitlines())
-    if attempt.text_stop > attempt.text_start:
+    if attempt.text_stop - attempt.text_start >= SHOWN_CHARS:
         yield from (f"    {line}" for line in caret(text, attempt.text_start, attempt.text_stop).splitlines())
 
 

@@ -60,7 +60,8 @@ def cause_summary(cause: Cause) -> dict[str, Any]:
     """A cause as JSON."""
     from ...signatures.model import EVIDENCE_KEYS
 
-    texts = {key: {"en": getattr(cause, key).en, "zh": getattr(cause, key).zh} for key in ("title", "summary", "mechanism")}
+    parts = ("title", "summary", "mechanism")
+    texts = {key: {"en": getattr(cause, key).en, "zh": getattr(cause, key).zh} for key in parts}
     return {"id": cause.id, **texts, **{key: list(getattr(cause, key)) for key in EVIDENCE_KEYS}}
 
 

@@ -28,8 +28,8 @@ def test(path: Path | None) -> None:
         examples = sum(len(s.examples) for s in own)
         share = f"{100 * both // len(own)} %" if own else "none"
         click.echo(
-            f"{len(own)} signatures, {len(found.own_causes)} causes, {examples} examples, {len(found.problems)} problems; "
-            f"{share} of the signatures have examples that must match and that must not"
+            f"{len(own)} signatures, {len(found.own_causes)} causes, {examples} examples, "
+            f"{len(found.problems)} problems; {share} of the signatures have examples that must match and must not"
         )
         if found.problems:
             sys.exit(1)

@@ -112,8 +112,7 @@ def _smaller(case: Case, death: Death) -> Iterator[Finding]:
         nominal = next((float(n[1] or n[2]) for n in _NOMINAL.finditer(text)), None)
         sliced = _SLICE.search(text) is not None
         if (nominal is not None and total < 0.75 * nominal) or (sliced and (nominal is None or total < 0.9 * nominal)):
-            place = spec if spec is not None and text == asked else witness.event
-            yield conclude("gpu_smaller_than_named", place, {
+            yield conclude("gpu_smaller_than_named", witness.event, {
                 "gpu_total_gib": total, "nominal_gib": nominal if nominal is not None else total, "named": text[:80],
             })  # fmt: skip
             return

@@ -69,6 +69,9 @@ def belongs(case: Case, samples: Samples, entity: str) -> bool:
     if not owner.startswith("file:"):
         return False
     if samples.name.startswith(_ENGINE_SERIES):
+        speakers = {life.entity for life in case.lives if samples.source in life.sources}
+        if speakers:
+            return all(case.entities.same(speaker, entity) for speaker in speakers)
         return not any(life.entity == entity for life in case.lives)  # the only word there is about the entity
     return not any(samples.source in life.sources for life in case.lives)
 

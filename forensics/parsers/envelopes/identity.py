@@ -34,7 +34,7 @@ _REST = r"(?:\[(?P<pid>\d{1,18})\])?: ?(?P<rest>.*)"
 _HOST_IDENT = regex.compile(rf"{_HOST} (?P<ident>[^\s\[\]:(][^\[\]:]{{0,80}}?){_REST}", regex.DOTALL)
 # systemd's own child before exec: `(vllm)[209]: `, in systemd 252 `(vllm[209]: `
 _HOST_FORKED = regex.compile(
-    rf"{_HOST} \((?P<ident>[^\s()\[\]]{{1,40}})\)?\[(?P<pid>\d+)\]: ?(?P<rest>.*)", regex.DOTALL
+    rf"{_HOST} \((?P<ident>[^\s()\[\]]{{1,40}})\)?\[(?P<pid>\d{{1,18}})\]: ?(?P<rest>.*)", regex.DOTALL
 )
 _WORD = regex.compile(r"[a-zA-Z][\w./@-]*")
 

@@ -37,6 +37,7 @@ _RFC5424 = regex.compile(
     r"(?:-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: \ufeff?(?P<rest>.*))?",
     regex.DOTALL,
 )
+_PID = regex.compile(r"\d{1,18}")
 _TELLS = regex.compile(r"-- (?:Boot [0-9a-f]{32}|Reboot|(?:Logs|Journal) begins? at .*) --")
 _NOTES = (
     "░░", "-- No entries --", "-- cursor: ", "-- Subject: ",
@@ -114,7 +115,7 @@ def rfc5424(text: str) -> Layer | None:
     found = _RFC5424.match(text)
     if not found:
         return None
-    pid = int(found["pid"]) if found["pid"].isdigit() else None
+    pid = int(found["pid"]) if _PID.fullmatch(found["pid"]) else None
     ident, host = found["ident"], found["host"] if found["host"] != "-" else ""
     rest, stamp = (found["rest"] or "").removeprefix(" "), stamps.iso(found["stamp"], "journal")
     return Layer(rest, stamp, channel_of(ident), ident, scope=Scope(host=host, pid=pid))

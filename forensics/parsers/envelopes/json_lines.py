@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import regex
+
 from ... import stamps
 from ...model import Scope
 from ..records import Layer, clean
 from .identity import channel_of
+
+_WHOLE = regex.compile(r"\d{1,18}")
+_SECONDS = regex.compile(r"\d{1,18}(?:\.\d{1,12})?")
 
 
 def json_line(text: str) -> Layer | None:
@@ -52,7 +57,7 @@ def _journal_json(entry: dict[str, Any]) -> Layer | None:
     field = {key: journal_text(value) for key, value in entry.items() if key in JOURNAL_FIELDS}
     get = field.get
     micros = get("_SOURCE_REALTIME_TIMESTAMP") or get("__REALTIME_TIMESTAMP", "")
-    stamp = stamps.instant(int(micros) / 1e6, "journal") if micros.isdecimal() else None
+    stamp = stamps.instant(int(micros) / 1e6, "journal") if _WHOLE.fullmatch(micros) else None
     ident = get("SYSLOG_IDENTIFIER") or get("_COMM", "")
     channel = channel_of(ident)
     if get("_TRANSPORT") == "kernel":
@@ -67,7 +72,7 @@ def _journal_json(entry: dict[str, Any]) -> Layer | None:
     if channel == "systemd":  # the manager tells about another unit than its own
         unit = get("UNIT") or get("USER_UNIT") or (unit if unit != "init.scope" else "")
     scope = Scope(
-        host=get("_HOSTNAME", ""), unit=unit, pid=int(pid) if pid.isdecimal() else None, container=container,
+        host=get("_HOSTNAME", ""), unit=unit, pid=int(pid) if _WHOLE.fullmatch(pid) else None, container=container,
         container_id=container_id,
     )  # fmt: skip
     return Layer(clean(get("MESSAGE", "")), stamp, channel, ident, scope=scope)
@@ -97,7 +102,7 @@ def _engine_json(entry: dict[str, Any]) -> Layer | None:
 
 
 def _klog_json(entry: dict[str, Any]) -> Layer | None:
-    if not (isinstance(entry.get("ts"), int | float) and isinstance(entry.get("msg"), str)):
+    if not (isinstance(entry.get("ts"), int | float) and isinstance(entry.get("msg"), str) and entry["ts"] < 1e18):
         return None
     rest = [f'"{entry["msg"]}"']
     for key, value in entry.items():
@@ -114,8 +119,7 @@ def _ray_json(entry: dict[str, Any]) -> Layer | None:
     if not (isinstance(entry.get("label"), str) and "source_type" in entry and "message" in entry):
         return None
     when = entry.get("timestamp")
-    known = isinstance(when, int | float) or str(when).isdecimal()
-    stamp = stamps.instant(float(str(when)), "ray") if known else None
+    stamp = stamps.instant(float(str(when)), "ray") if _SECONDS.fullmatch(str(when)) else None
     return Layer(
         f"{entry['label']}: {entry['message']}", stamp, "ray", str(entry["source_type"]),
         str(entry.get("severity") or ""), scope=Scope(host=str(entry.get("host_name") or "")),

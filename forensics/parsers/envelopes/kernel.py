@@ -18,7 +18,7 @@ _LEVEL = r"(?:[a-z]+\d? *:(?:emerg|alert|crit|err|warn|notice|info|debug) *: |<\
 _DELTA = r"(?: <[ \d.]+>)?"
 _MONTH_DAY = r"(?:\p{L}{3,5}\.?|\d{1,2}\p{L}) +\d{1,2}"
 _BOOT = regex.compile(
-    rf"(?:.{{0,80}}? login: )?{_LEVEL}\[ *(?P<boot>\d+\.\d{{6}}){_DELTA}\](?: ?\[ *[TC]\d+\])? ?(?P<rest>.*)",
+    rf"(?:.{{0,80}}? login: )?{_LEVEL}\[ *(?P<boot>\d{{1,18}}\.\d{{6}}){_DELTA}\](?: ?\[ *[TC]\d+\])? ?(?P<rest>.*)",
     regex.DOTALL,
 )
 _CTIME = regex.compile(

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from .model import Event
+from ..model import Event
 
 GROUP_LIMIT_S = 5.0
 """Events with a larger uncertainty do not glue groups together: they are shown alone, with their interval."""
