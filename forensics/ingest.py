@@ -34,7 +34,8 @@ def read_bundle(
     block_bytes: int = BLOCK_BYTES,
 ) -> list[ReadSource]:
     """All members, parsed; paths relative to a common top folder if there is one. Order: by path."""
-    wanted = frozenset(anchors).union(*(dialect.anchors for dialect in DIALECTS.values()))
+    plain = frozenset(anchors).union(*(dialect.anchors for dialect in DIALECTS.values()))
+    wanted = plain | {anchor.replace('"', '\\"') for anchor in plain if '"' in anchor}  # as JSON lines spell it
 
     def blocks(member: Member) -> Iterator[bytes]:
         for block in member.blocks(block_bytes):
@@ -155,8 +156,6 @@ def _report_losses(member: Member, scanned: Scanned) -> None:
         say(Severity.WARNING, "no LF but many CR, read as one line", "convert it: tr '\\r' '\\n' < FILE")
     if scanned.dropped_lines:
         say(Severity.WARNING, f"too many lines of interest, {scanned.dropped_lines:,} in the middle left out", shorter)
-    if scanned.dropped_windows:
-        say(Severity.WARNING, f"too many kernel reports, {scanned.dropped_windows:,} read without tables", shorter)
     if scanned.dropped_rows:
         say(Severity.WARNING, f"series too long, {scanned.dropped_rows:,} rows in the middle left out", shorter)
     if scanned.long_lines:

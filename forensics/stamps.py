@@ -37,6 +37,7 @@ _CTIME = regex.compile(
     r"(?:(?P<wd>\p{L}{2,4}\.?) +)?(?P<mon>\p{L}{3,5}\.?|\d{1,2}月) +(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
     r"(?P<frac>\.\d{1,9})?(?: (?P<y>\d{4}))?"
 )
+_RFC1123 = regex.compile(r"\p{L}{3}, \d\d \p{L}{3} (?!000|1970)\d{4} \d\d:\d\d:\d\d(?: (?:[+-]\d{4}|[A-Z]{2,5}))?")
 _AGE_PART = regex.compile(r"(\d+)([ywdhms])")
 _AGE = regex.compile(r"(?:\d+[ywdhms])+")
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
@@ -164,9 +165,11 @@ def boot(seconds: str | float, layer: str = "dmesg") -> RawStamp:
 
 def rfc1123(text: str, layer: str) -> RawStamp | None:
     """`Sun, 29 Nov 2026 21:08:42 +0000` as kubectl describe prints it; none for its zero times (years 1 and 1970)."""
+    if not _RFC1123.fullmatch(text.strip()):
+        return None  # dateutil would read any word, relative to today
     try:
         moment = dateutil_parser.parse(text)
-    except (ValueError, OverflowError, dateutil_parser.ParserError):
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         return RawStamp(StampForm.LOCAL, layer, epoch(moment))

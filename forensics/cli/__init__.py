@@ -7,6 +7,8 @@ import click
 from .. import __version__
 from .analyze import analyze
 from .patterns import patterns
+from .sources import sources
+from .timeline import timeline
 
 EPILOG = """\b
 Examples:
@@ -31,6 +33,8 @@ def cli() -> None:
 
 
 cli.add_command(analyze)
+cli.add_command(timeline)
+cli.add_command(sources)
 cli.add_command(patterns)
 
 

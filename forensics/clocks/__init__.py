@@ -67,22 +67,21 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     network = Network(found, anchors.links(found))
     declared = assume.declared_zones(found.lanes, found.events, options.tz)
     assume.take_given(network, declared)
-    newest_s = newest.seconds if newest is not None else None
-    recorded = assume.recorded(network, options.captured_at_s)
-    hints = Hints(network, sorted(set(recorded.values())), series_by_lane(parsed))
     named = {index: said.rule for index, said in declared.items()}
     network.spread(named)
     network.steps = steps.find(found, network.solutions)
     network.spread(named)
-    assume.boots(network, found.events, recorded)
+    hints = Hints(network, _captured(network, options), series_by_lane(parsed))
+    assume.boots(network, found.events, assume.recorded(network))
     assume.settle(network, hints, declared)
-    recorded = assume.recorded(network, options.captured_at_s)
+    recorded = assume.recorded(network)
     assume.boots(network, found.events, recorded)
     stepped = steps.find(found, network.solutions)
-    captured = sorted(set(recorded.values()))
+    captured = _captured(network, options)
+    newest_s = newest.seconds if newest is not None else None
     captures = ages.captures(found, sources, captured, newest_s, options.captured_at_s)
     skews = skew.of_hosts(found, stepped, dict(options.skew))
-    solved = apply.Clocks(found, network.solutions, captures, skews, stepped, hints.ends, captured)
+    solved = apply.Clocks(found, network.solutions, captures, skews, stepped, hints.ends, recorded)
     in_order = frozenset(
         lane.key.source for lane in found.lanes if lane.ordered and lane.key.form is not StampForm.AGE
     ) - frozenset(event.locator.source for event in found.events if event.channel == "k8s")
@@ -92,3 +91,10 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
         table.of_sources(solved),
         table.diagnostics(solved),
     )
+
+
+def _captured(network: Network, options: ClockOptions) -> list[float]:
+    """Instants of captures, as far as they are known by now."""
+    if options.captured_at_s is not None:
+        return [options.captured_at_s]
+    return sorted(set(assume.recorded(network).values()))

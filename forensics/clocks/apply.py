@@ -33,8 +33,8 @@ class Clocks:
     steps: Steps
     ends: Mapping[str, Sequence[float]]
     """Ends of containers by pod."""
-    captured: Sequence[float]
-    """Instants of captures."""
+    recorded: Mapping[tuple[str, str], float]
+    """Recorded instants of captures, by (source, host)."""
 
     def latest_s(self, event: Event, before: Timestamp | None) -> float | None:
         """Until when a container can have gone on writing: its end, else the capture."""
@@ -42,7 +42,7 @@ class Clocks:
             return None
         written_s = before.utc_s - before.uncertainty_s - BUFFERED_S
         ends = self.ends.get(event.scope.pod, ()) if event.scope.pod else ()
-        later = [end for end in (*ends, *self.captured) if end >= written_s]
+        later = [end for end in (*ends, *self.recorded.values()) if end >= written_s]
         return min(later, default=None)
 
     def skew(self, frame: str) -> tuple[float, float]:

@@ -30,6 +30,8 @@ _MAJORITY = 0.6
 _CAPTURE_SLACK_S = 600.0
 _UPTIME_S = 60.0
 _CLEAR_S = 60.0
+_CAPTURED_S = 120.0
+_PROBES = 64
 _ROUNDS = 8
 _JOURNALS = frozenset({"journal", "klog", "syslog", "dmesg"})
 
@@ -196,7 +198,7 @@ def _usual(network: Network, lane: Lane, offset_s: float) -> bool:
 
 
 def _middle(lane: Lane) -> float:
-    return sorted(lane.walls)[len(lane.walls) // 2]
+    return lane.walls[len(lane.walls) // 2]
 
 
 def _on_day(solution: Solution, lane: Lane, newest_s: float | None) -> Solution:
@@ -270,7 +272,8 @@ def _together(lane: Lane, other: Lane) -> bool:
 def _offset_near(solution: Solution, other: Lane, lane: Lane) -> float:
     """The offset that another lane had at about this lane's time."""
     middle = _middle(lane)
-    position = min(range(len(other.walls)), key=lambda i: abs(other.walls[i] - middle))
+    step = 1 + len(other.walls) // _PROBES
+    position = min(range(0, len(other.walls), step), key=lambda i: abs(other.walls[i] - middle))
     instant, _ = solution.at(other.lines[position], other.walls[position])
     return nearest_offset(instant - other.walls[position])
 
@@ -298,9 +301,9 @@ def _doubted(solution: Solution, doubt_s: float) -> Solution:
     return replace(solution, pieces=tuple(replace(p, doubt_s=p.doubt_s + doubt_s) for p in solution.pieces))
 
 
-def recorded(network: Network, given_s: float | None) -> dict[str, float]:
-    """Instants at which the bundle says it was captured, by host; solved lanes only."""
-    found: dict[str, float] = {"": given_s} if given_s is not None else {}
+def recorded(network: Network) -> dict[tuple[str, str], float]:
+    """Instants at which the bundle says it was captured, by (source, host); solved lanes only."""
+    found: dict[tuple[str, str], float] = {}
     lanes = network.lanes
     for event, places in zip(lanes.events, lanes.places, strict=True):
         if event.kind != "capture":
@@ -311,18 +314,16 @@ def recorded(network: Network, given_s: float | None) -> dict[str, float]:
                 continue
             lane = lanes.lanes[index]
             instant, doubt_s = solution.at(lane.lines[position], lane.walls[position])
-            if doubt_s < 120:
-                found[event.scope.host] = max(instant, found.get(event.scope.host, instant))
+            if doubt_s < _CAPTURED_S:
+                key = (event.locator.source, event.scope.host)
+                found[key] = max(instant, found.get(key, instant))
                 break
     return found
 
 
-def boots(network: Network, events: Iterable[Event], captured: Mapping[str, float]) -> None:
-    """Boot epochs from `btime` and uptime, for kernel logs that no line ties to a wall clock.
-
-    `captured`: instants of captures by host.
-    """
-    known = dict(_epochs(events, captured))
+def boots(network: Network, events: Iterable[Event], recorded_s: Mapping[tuple[str, str], float]) -> None:
+    """Boot epochs from `btime` and uptime, for kernel logs that no line ties to a wall clock."""
+    known = dict(_epochs(events, recorded_s))
     for lane in network.lanes.lanes:
         if lane.key.form is not StampForm.BOOT or lane.index in network.solutions or not known:
             continue
@@ -348,13 +349,16 @@ def boots(network: Network, events: Iterable[Event], captured: Mapping[str, floa
         )
 
 
-def _epochs(events: Iterable[Event], captured: Mapping[str, float]) -> Iterator[tuple[str, tuple[float, float, str]]]:
+def _epochs(
+    events: Iterable[Event], recorded_s: Mapping[tuple[str, str], float]
+) -> Iterator[tuple[str, tuple[float, float, str]]]:
     for event in events:
         if event.kind != "capture":
             continue
         host = event.scope.host
+        captured_s = recorded_s.get((event.locator.source, host))
         uptime_s, epoch_s = event.fields.get("uptime_s"), event.fields.get("boot_epoch_s")
         if isinstance(epoch_s, int | float):
             yield host, (float(epoch_s) + 0.5, 1.0, "boot time from /proc/stat")
-        elif isinstance(uptime_s, int | float) and host in captured:
-            yield host, (captured[host] - uptime_s - _UPTIME_S / 2, _UPTIME_S, "boot time from uptime")
+        elif isinstance(uptime_s, int | float) and captured_s is not None:
+            yield host, (captured_s - uptime_s - _UPTIME_S / 2, _UPTIME_S, "boot time from uptime")

@@ -28,6 +28,7 @@ class Skew:
     seconds: float
     doubt_s: float
     verdict: str
+    """`solved`, `assumed`, `refused`; empty when the clock may be right, within the doubt."""
     anchors: tuple[ClockAnchor, ...] = ()
     residual_s: float | None = None
     note: str = ""
@@ -51,7 +52,7 @@ def of_hosts(lanes: Lanes, steps: Steps, given: Mapping[str, float]) -> dict[str
         if skew is not None:
             skews[host] = skew
     for host, seconds in given.items():
-        skews[lanes.stampers.canonical(host)] = Skew(seconds, 0.0, "solved", note="skew given")
+        skews[lanes.stampers.canonical(host)] = Skew(seconds, 0.0, "solved", note=f"skew of {host} given")
     return skews
 
 
@@ -73,7 +74,7 @@ def _measured(host: str, anchors: list[ClockAnchor]) -> Skew | None:
         low, high = min(near) - 1.0, max(near) + 1.0
     if low <= 0 <= high:
         most_s = max(-low, high)
-        return None if most_s <= 1.0 else Skew(0.0, most_s, "solved", residual_s=round(scatter_s, 3))
+        return None if most_s <= 1.0 else Skew(0.0, most_s, "", residual_s=round(scatter_s, 3))
     seconds, doubt_s = round((low + high) / 2, 2), (high - low) / 2 + _LAG_S
     sure = len(near) >= ENOUGH
     note = f"the clock of {host} runs {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"

@@ -13,8 +13,9 @@ from itertools import pairwise
 import regex
 
 from ..model import Event, StampForm
-from .lanes import EMBEDDED_LAYER, Lane, Lanes
+from .lanes import Lane, Lanes
 from .solution import Solution
+from .stampers import NODE_LAYERS
 
 _SAID = regex.compile(
     r"System clock was stepped by (?P<chrony>-?[\d.]+) seconds"  # chrony 3 and 4
@@ -30,6 +31,8 @@ _SUSTAINED = 3
 _UNSAID_S = (5.0, 900.0)
 """Falls of this size are taken for a set clock without a witness; larger ones are joined files."""
 _MOST = 3
+_LOGS = NODE_LAYERS | {"cri", "prefix", "engine", "ray"}
+"""Layers of files that grow line by line; in documents times fall without a meaning."""
 _PLACED_S = 60.0
 
 
@@ -132,7 +135,7 @@ def find(lanes: Lanes, solutions: Mapping[int, Solution]) -> Steps:
         solution = solutions.get(lane.index)
         if solution is None or not lane.ordered or lane.key.form in (StampForm.BOOT, StampForm.AGE):
             continue
-        if lane.key.layer != EMBEDDED_LAYER and not (hosts & {solution.frame, lane.key.host} - {""}):
+        if lane.key.layer in _LOGS and not (hosts & {solution.frame, lane.key.host} - {""}):
             found += _unsaid(lane, solution)
     return Steps(lanes, solutions, tuple(found))
 

@@ -5,116 +5,113 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ..model import Basis, Clock, ClockAnchor, Diagnostic, Severity, StampForm
+from .ages import Capture
 from .apply import Clocks
 from .lanes import EMBEDDED_LAYER, Lane
+from .skew import Skew
 from .solution import Solution
+
+_SHOWN = 12
+_NOTHING = "nothing ties it to UTC"
 
 
 def of_sources(clocks: Clocks) -> dict[str, tuple[Clock, ...]]:
-    """The clocks of each source, outermost layer as printed first."""
+    """The clocks of each source; boots of one source in their order, ages last."""
     found: dict[str, list[Clock]] = defaultdict(list)
     for lane in clocks.lanes.lanes:
-        if lane.key.layer == EMBEDDED_LAYER:
-            continue
-        if lane.key.form is StampForm.AGE:
-            continue
-        found[lane.key.source].append(_clock(lane, clocks.solutions.get(lane.index), clocks))
+        if lane.key.layer != EMBEDDED_LAYER and lane.key.form is not StampForm.AGE:
+            found[lane.key.source].append(_clock(lane, clocks))
     for source, capture in clocks.captures.items():
-        anchors = tuple(ClockAnchor(w.place, w.witness, 0.0) for w in capture.windows[:12])
-        found[source].append(
-            Clock(
-                source,
-                "age",
-                StampForm.AGE,
-                "",
-                None,
-                None,
-                None,
-                0.0,
-                capture.seconds,
-                Basis.RELATIVE_AGE,
-                capture.verdict,
-                anchors,
-                round(capture.doubt_s, 3),
-                capture.note,
-            )
-        )
+        found[source].append(_ages(source, capture))
     return {source: tuple(rows) for source, rows in sorted(found.items())}
 
 
-def _clock(lane: Lane, solution: Solution | None, clocks: Clocks) -> Clock:
-    key = lane.key
-    if solution is None:
-        return Clock(
-            key.source,
-            key.layer,
-            key.form,
-            "boot" if key.form is StampForm.BOOT else "",
-            None,
-            lane.year,
-            None,
-            0.0,
-            None,
-            Basis.FILE_ORDER,
-            "refused",
-            (),
-            None,
-            "nothing ties it to UTC",
-        )
-    skew = clocks.skews.get(solution.frame) if solution.frame else None
-    skew_s = solution.skew_s + (skew.seconds if skew else 0.0)
-    epoch = None
-    if key.form is StampForm.BOOT:
-        epoch = solution.at(lane.lines[-1], lane.walls[-1])[0] - lane.walls[-1]
-        epoch -= skew.seconds if skew else 0.0
-    notes = [
-        solution.note,
-        lane.year_note if key.form is StampForm.YEARLESS else "",
-        skew.note if skew else "",
-    ]
-    notes += [step.note for step in clocks.steps.of(lane.index) if step.ahead_s]
-    if lane.boot:
-        notes.insert(0, f"boot {lane.boot + 1} of the file")
+def _ages(source: str, capture: Capture) -> Clock:
     return Clock(
-        key.source,
-        key.layer,
-        key.form,
-        solution.zone,
-        solution.offset_s,
-        lane.year,
-        epoch,
-        round(skew_s, 3) if key.form is not StampForm.BOOT else 0.0,
-        None,
-        Basis.SKEW_CORRECTED if skew and skew.seconds else solution.basis,
-        _verdict(solution, skew.verdict if skew else ""),
-        solution.anchors,
-        solution.residual_s,
-        "; ".join(filter(None, notes)),
+        source=source,
+        layer="kubectl",
+        form=StampForm.AGE,
+        zone="",
+        offset_s=None,
+        year=None,
+        boot_epoch_s=None,
+        skew_s=0.0,
+        captured_at_s=capture.seconds,
+        basis=Basis.RELATIVE_AGE,
+        verdict=capture.verdict,
+        anchors=tuple(ClockAnchor(window.place, window.witness, 0.0) for window in capture.windows[:_SHOWN]),
+        residual_s=round(capture.doubt_s, 3),
+        note=capture.note,
     )
 
 
-def _verdict(solution: Solution, skew_verdict: str) -> str:
-    if not skew_verdict or solution.verdict in ("assumed", "refused"):
+def _clock(lane: Lane, clocks: Clocks) -> Clock:
+    key = lane.key
+    solution = clocks.solutions.get(lane.index)
+    skew = clocks.skews.get(solution.frame) if solution is not None and solution.frame else None
+    host_skew_s = skew.seconds if skew is not None else 0.0
+    boot = key.form is StampForm.BOOT
+    epoch_s = None
+    if boot and solution is not None:
+        epoch_s = solution.at(lane.lines[-1], lane.walls[-1])[0] - lane.walls[-1] - host_skew_s
+    captured = [seconds for (source, _), seconds in clocks.recorded.items() if source == key.source]
+    return Clock(
+        source=key.source,
+        layer=key.layer,
+        form=key.form,
+        zone=solution.zone if solution is not None else "",
+        offset_s=solution.offset_s if solution is not None else None,
+        year=lane.year,
+        boot_epoch_s=epoch_s,
+        skew_s=round(solution.skew_s + host_skew_s, 3) if solution is not None and not boot else 0.0,
+        captured_at_s=max(captured, default=None),
+        basis=_basis(solution, skew),
+        verdict=_verdict(solution, skew),
+        anchors=solution.anchors if solution is not None else (),
+        residual_s=solution.residual_s if solution is not None else None,
+        note=_note(lane, solution, skew, clocks),
+    )
+
+
+def _basis(solution: Solution | None, skew: Skew | None) -> Basis:
+    if solution is None:
+        return Basis.FILE_ORDER
+    return Basis.SKEW_CORRECTED if skew is not None and skew.seconds else solution.basis
+
+
+def _verdict(solution: Solution | None, skew: Skew | None) -> str:
+    """The weaker of what is known about the lane and about its host."""
+    if solution is None:
+        return "refused"
+    if skew is None or not skew.verdict or solution.verdict in ("assumed", "refused"):
         return solution.verdict
-    return skew_verdict
+    return skew.verdict
+
+
+def _note(lane: Lane, solution: Solution | None, skew: Skew | None, clocks: Clocks) -> str:
+    notes = [f"boot {lane.boot + 1} of the file" if lane.boot else "", solution.note if solution else _NOTHING]
+    if lane.key.form is StampForm.YEARLESS:
+        notes.append(lane.year_note)
+    notes.append(skew.note if skew is not None else "")
+    notes += [step.note for step in clocks.steps.of(lane.index) if step.ahead_s]
+    return "; ".join(filter(None, notes))
 
 
 def diagnostics(clocks: Clocks) -> tuple[Diagnostic, ...]:
-    """What had to be assumed or was refused, one sentence a source."""
+    """What was refused, one sentence a source, and every clock that runs wrong."""
     said = []
     for source, rows in of_sources(clocks).items():
-        for clock in rows:
-            if clock.verdict == "refused":
-                said.append(
-                    Diagnostic(
-                        source,
-                        None,
-                        Severity.WARNING,
-                        f"the {clock.layer} clock was not solved: {clock.note}",
-                        "give its zone with --tz, or add a source that prints both times",
-                    )
+        refused = next((clock for clock in rows if clock.verdict == "refused"), None)
+        if refused is not None:
+            said.append(
+                Diagnostic(
+                    source,
+                    None,
+                    Severity.WARNING,
+                    f"the {refused.layer} clock was not solved: {refused.note}",
+                    "give its zone with --tz, or add a source that prints both times",
                 )
-                break
-    for host, skew in clocks.skews.items():
-        said.append(Diagnostic("", None, Severity.NOTICE, skew.note or f"skew of {host} given", ""))
+            )
+    notes = [skew.note for skew in clocks.skews.values()] + [s.note for s in clocks.steps.steps if s.ahead_s]
+    said += [Diagnostic("", None, Severity.NOTICE, note, "") for note in dict.fromkeys(notes) if note]
     return tuple(said)

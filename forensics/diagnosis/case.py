@@ -88,25 +88,82 @@ class Derived:
 DERIVED: dict[str, Derived] = {
     f"derived.{name}": Derived(role, severity)
     for role, severity, names in (
-        (Role.CAUSE, Severity.CRITICAL, (
-            "oom_loading_weights", "oom_profiling", "oom_sampler_warmup", "oom_allocating_kv", "oom_capturing_graphs",
-            "oom_serving", "oom_big_prefill", "oom_unknown_site", "kill_container_limit", "kill_pod_limit", "kill_node",
-            "kill_node_allocatable", "kill_unit_limit", "kill_unknown_limit", "probe_kill_loading",
-            "probe_kill_serving", "gpu_leak", "host_leak", "config_exception", "uncaught_exception", "first_hang", "killed_after_grace", "kv_budget_spent",
-        )),
-        (Role.SYMPTOM, Severity.ERROR, (
-            "gpu_neighbour", "foreign_process", "gpu_fragmented", "gpu_climb", "host_climb", "oomkilled_status", "oomkilled_child",
-            "gpu_smaller_than_named", "probe_budget_short", "kv_saturated", "unexplained_exit", "silent_death",
-            "node_kill_nearby", "shm_small",
-        )),
-        (Role.CONTEXT, Severity.NOTICE, (
-            "kv_full", "kv_low", "traffic_flat", "traffic_grew", "free_but_refused", "request_absurd", "queue_grew",
-            "not_ready_at_death", "ready_at_death", "graceful_stop", "service_healthy", "gpu_plateau", "memory_below_limit",
-            "no_neighbour", "requests_refused", "stop_requested", "engine_error_before_probe", "host_cache",
-        )),
+        (
+            Role.CAUSE,
+            Severity.CRITICAL,
+            (
+                "oom_loading_weights",
+                "oom_profiling",
+                "oom_sampler_warmup",
+                "oom_allocating_kv",
+                "oom_capturing_graphs",
+                "oom_serving",
+                "oom_big_prefill",
+                "oom_unknown_site",
+                "kill_container_limit",
+                "kill_pod_limit",
+                "kill_node",
+                "kill_node_allocatable",
+                "kill_unit_limit",
+                "kill_unknown_limit",
+                "probe_kill_loading",
+                "probe_kill_serving",
+                "gpu_leak",
+                "host_leak",
+                "config_exception",
+                "uncaught_exception",
+                "first_hang",
+                "killed_after_grace",
+                "kv_budget_spent",
+            ),
+        ),
+        (
+            Role.SYMPTOM,
+            Severity.ERROR,
+            (
+                "gpu_neighbour",
+                "foreign_process",
+                "gpu_fragmented",
+                "gpu_climb",
+                "host_climb",
+                "oomkilled_status",
+                "oomkilled_child",
+                "gpu_smaller_than_named",
+                "probe_budget_short",
+                "kv_saturated",
+                "unexplained_exit",
+                "silent_death",
+                "node_kill_nearby",
+                "shm_small",
+            ),
+        ),
+        (
+            Role.CONTEXT,
+            Severity.NOTICE,
+            (
+                "kv_full",
+                "kv_low",
+                "traffic_flat",
+                "traffic_grew",
+                "free_but_refused",
+                "request_absurd",
+                "queue_grew",
+                "not_ready_at_death",
+                "ready_at_death",
+                "graceful_stop",
+                "service_healthy",
+                "gpu_plateau",
+                "memory_below_limit",
+                "no_neighbour",
+                "requests_refused",
+                "stop_requested",
+                "engine_error_before_probe",
+                "host_cache",
+            ),
+        ),
     )
     for name in names
-}  # fmt: skip
+}
 
 Rule = Callable[[Case, Death], Iterator[Finding]]
 

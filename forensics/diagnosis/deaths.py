@@ -19,11 +19,23 @@ LINGER_S = 180.0
 """A container may outlive its dead engine this long (watchdogs, grace periods)."""
 PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill")
 WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
-WITNESS_SIGNATURES = frozenset({
-    "k8s.evicted", "kubelet.pod_evicted", "ray.memory_monitor_kill", "oomd.pressure_kill", "oomd.swap_kill",
-    "oomd.earlyoom_sigkill", "oomd.earlyoom_sigterm", "oomd.nohang_kill", "systemd.unit_oom_killed", "systemd.scope_oom",
-    "systemd.main_exited", "systemd.oomd_killed_unit", *PROBE_KILLS,
-})  # fmt: skip
+WITNESS_SIGNATURES = frozenset(
+    {
+        "k8s.evicted",
+        "kubelet.pod_evicted",
+        "ray.memory_monitor_kill",
+        "oomd.pressure_kill",
+        "oomd.swap_kill",
+        "oomd.earlyoom_sigkill",
+        "oomd.earlyoom_sigterm",
+        "oomd.nohang_kill",
+        "systemd.unit_oom_killed",
+        "systemd.scope_oom",
+        "systemd.main_exited",
+        "systemd.oomd_killed_unit",
+        *PROBE_KILLS,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -67,9 +79,7 @@ def _followed(life: Life, lives: Sequence[Life]) -> bool:
         if other is life or other.entity != life.entity:
             continue
         a, b = life.end.time.utc_s, other.start.time.utc_s
-        later_in_file = (
-            set(other.sources) & set(life.sources) and other.start.locator.line > life.end.locator.line
-        )
+        later_in_file = set(other.sources) & set(life.sources) and other.start.locator.line > life.end.locator.line
         if later_in_file or (a is not None and b is not None and b >= a - 1.0):
             return True
     return False
@@ -143,9 +153,14 @@ def _finish(draft: _Draft) -> Death:
             exit_code = code
         reason = str(event.fields.get("reason") or "") or reason
     return Death(
-        draft.entity, draft.time_s, tuple(sorted(draft.witnesses, key=_place)), draft.life, exit_code, reason,
+        draft.entity,
+        draft.time_s,
+        tuple(sorted(draft.witnesses, key=_place)),
+        draft.life,
+        exit_code,
+        reason,
         _graceful(draft, exit_code, reason),
-    )  # fmt: skip
+    )
 
 
 def _trust(event: Event) -> tuple[int, str, int]:

@@ -118,7 +118,9 @@ def build(sources: Sequence[Source], events: Iterable[Event]) -> Entities:
     pods = any(event.scope.pod or event.scope.pod_uid for event in events)
     for event in events:
         names = names_of(event.scope)
-        if not pods and event.scope.container and event.scope.container_id:  # container names are unique on a docker host
+        if (
+            not pods and event.scope.container and event.scope.container_id
+        ):  # container names are unique on a docker host
             names = (*names, f"ctr:{event.scope.container}")
         if names and names[0].startswith("unit:"):
             entities.units.add(names[0].removeprefix("unit:"))
@@ -147,7 +149,11 @@ def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
         limit = event.fields.get("memory_limit_bytes")
         if event.kind == "pod_spec" and isinstance(limit, int):
             limits.setdefault(pod, []).append(limit)
-        if event.kind == "container_terminated" and event.fields.get("reason") == "OOMKilled" and event.time.utc_s is not None:
+        if (
+            event.kind == "container_terminated"
+            and event.fields.get("reason") == "OOMKilled"
+            and event.time.utc_s is not None
+        ):
             exits.setdefault(pod, []).append((event.time.utc_s, min(event.time.uncertainty_s, 3600.0)))
     for event in events:
         victim = entities.of(event)
@@ -220,8 +226,12 @@ def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
     pods: dict[str, _Pod] = {}
     for event in events:
         if event.channel not in ("k8s", "runtime") or event.kind not in (
-            "pod_spec", "docker_state", "container_started", "container_terminated", "pod_status"
-        ):  # fmt: skip
+            "pod_spec",
+            "docker_state",
+            "container_started",
+            "container_terminated",
+            "pod_status",
+        ):
             continue
         name = entities.name_of(event.scope)
         if not name:

@@ -61,7 +61,9 @@ def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     Of copies, the one with the smallest uncertainty stays, then the earliest.
     """
     kept: list[Finding] = []
-    ordered = sorted(findings, key=lambda f: (f.time.uncertainty_s, f.time.utc_s or 0.0, f.locator.source, f.locator.line))
+    ordered = sorted(
+        findings, key=lambda f: (f.time.uncertainty_s, f.time.utc_s or 0.0, f.locator.source, f.locator.line)
+    )
     for finding in ordered:
         if not any(_same_fact(other, finding) for other in kept):
             kept.append(finding)
@@ -79,7 +81,9 @@ def _same_fact(one: Finding, other: Finding) -> bool:
             return False
     elif one.locator.source == other.locator.source:
         return one.event.text == other.event.text
-    return all(one.fields.get(key) == value for key, value in other.fields.items() if key in one.fields and key in _IDENTITY)
+    return all(
+        one.fields.get(key) == value for key, value in other.fields.items() if key in one.fields and key in _IDENTITY
+    )
 
 
 _IDENTITY = frozenset({"victim_pid", "xid", "exit_code", "tried_to_allocate_gib", "pid", "container_id"})
@@ -143,15 +147,22 @@ def window(death: Death, owned: bool) -> tuple[float, float]:
     start = death.life.start.time.utc_s if death.life is not None else None
     if not owned:
         return moment - NODE_BEFORE_S, moment + NODE_AFTER_S
-    begin = start - 60.0 if start is not None and death.life is not None and _begins_with_start(death) else moment - LONG_BEFORE_S
+    begin = (
+        start - 60.0
+        if start is not None and death.life is not None and _begins_with_start(death)
+        else moment - LONG_BEFORE_S
+    )
     return begin, moment + AFTER_S
 
 
 def _begins_with_start(death: Death) -> bool:
     """False when the log begins in the middle of the run: its first line is no start."""
     life = death.life
-    return life is not None and any(f.locator == life.start.locator for f in life.findings) and life.phase is not Phase.UNKNOWN
-
+    return (
+        life is not None
+        and any(f.locator == life.start.locator for f in life.findings)
+        and life.phase is not Phase.UNKNOWN
+    )
 
 
 def harmless_reason(finding: Finding, stopped: Sequence[Death]) -> str:

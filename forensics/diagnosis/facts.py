@@ -16,17 +16,58 @@ from .model import Incident, Life
 from .rules.probes import budgets_s, load_time
 
 _ARGUMENTS = (
-    "max_model_len", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "tensor_parallel_size",
-    "pipeline_parallel_size", "kv_cache_dtype", "quantization", "enforce_eager", "swap_space", "cpu_offload_gb",
-)  # fmt: skip
+    "max_model_len",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "gpu_memory_utilization",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "kv_cache_dtype",
+    "quantization",
+    "enforce_eager",
+    "swap_space",
+    "cpu_offload_gb",
+)
 _LEDGER = (
-    "gpu_total_gib", "weights_gib", "load_s", "kv_available_gib", "kv_tokens", "gpu_blocks", "max_concurrency_x",
-    "activation_peak_gib", "non_torch_gib", "graph_gib", "graph_estimated_gib", "requested_gib", "init_s",
-    "checkpoint_gib", "available_ram_gib",
-)  # fmt: skip
-_OBSERVED = frozenset({"derived.kv_low", "derived.kv_full", "derived.queue_grew", "derived.gpu_climb", "derived.host_climb"})
-_HIDDEN = frozenset({"logger", "ident", "basis", "phase", "frames", "tasks", "process_sentences", "message", "started_s", "finished_s",
-                     "first_seen_s", "last_seen_s", "last_state", "output", "failed_procs"})  # fmt: skip
+    "gpu_total_gib",
+    "weights_gib",
+    "load_s",
+    "kv_available_gib",
+    "kv_tokens",
+    "gpu_blocks",
+    "max_concurrency_x",
+    "activation_peak_gib",
+    "non_torch_gib",
+    "graph_gib",
+    "graph_estimated_gib",
+    "requested_gib",
+    "init_s",
+    "checkpoint_gib",
+    "available_ram_gib",
+)
+_OBSERVED = frozenset(
+    {"derived.kv_low", "derived.kv_full", "derived.queue_grew", "derived.gpu_climb", "derived.host_climb"}
+)
+_COUNTED = ("container_state", "container_terminated", "container_waiting", "docker_state")
+_HIDDEN = frozenset(
+    {
+        "logger",
+        "ident",
+        "basis",
+        "phase",
+        "frames",
+        "tasks",
+        "process_sentences",
+        "message",
+        "started_s",
+        "finished_s",
+        "first_seen_s",
+        "last_seen_s",
+        "last_state",
+        "output",
+        "failed_procs",
+    }
+)
 
 
 def collect(case: Case, incident: Incident) -> dict[str, Any]:
@@ -114,9 +155,9 @@ def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     facts["deaths_seen"] = len(incident.deaths)
     counts = [
         int(event.fields["restart_count"])
-        for event in case.of_entity(case.of_kind("container_state", "container_terminated", "container_waiting", "docker_state"), incident.entity)
+        for event in case.of_entity(case.of_kind(*_COUNTED), incident.entity)
         if isinstance(event.fields.get("restart_count"), int)
-    ]  # fmt: skip
+    ]
     if counts:
         facts["restart_count"] = max(counts)
     estimate: Mapping[str, Any] | None = load_time(case, incident.entity)
@@ -125,4 +166,3 @@ def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     for ledger in build(case, incident)[:1]:
         for name, value in ledger.facts.items():
             facts.setdefault(name, value)
-

@@ -23,15 +23,25 @@ def _gaps(case: Case, incident: Incident) -> Iterator[Gap]:
     pod = _pod(case, incident.entity)
     namespace = _namespace(case, incident.entity)
     own = [life for life in case.lives if case.entities.same(life.entity, incident.entity)]
-    restarts = max((int(e.fields["restart_count"]) for e in case.of_entity(
-        case.of_kind("container_state", "container_terminated", "container_waiting"), incident.entity)
-        if isinstance(e.fields.get("restart_count"), int)), default=0)  # fmt: skip
+    restarts = max(
+        (
+            int(e.fields["restart_count"])
+            for e in case.of_entity(
+                case.of_kind("container_state", "container_terminated", "container_waiting"), incident.entity
+            )
+            if isinstance(e.fields.get("restart_count"), int)
+        ),
+        default=0,
+    )
     where = f"-n {namespace} {pod}" if namespace else pod
     if not own:
         yield Gap("engine_log", f"kubectl logs {where} --previous --timestamps --all-containers")
     elif restarts + 1 > len(own):
-        yield Gap("earlier_runs", "ls -l /var/log/pods/*/*/  # on the node: <restart count>.log", {
-            "runs_seen": len(own), "runs": restarts + 1})  # fmt: skip
+        yield Gap(
+            "earlier_runs",
+            "ls -l /var/log/pods/*/*/  # on the node: <restart count>.log",
+            {"runs_seen": len(own), "runs": restarts + 1},
+        )
     if any("previous terminated container" in e.text and "not found" in e.text for e in case.of_kind("log")):
         yield Gap("previous_log", f"kubectl logs {where} --previous")
     if "kernel" not in channels and cause in _NEED_KERNEL:
@@ -39,24 +49,45 @@ def _gaps(case: Case, incident: Incident) -> Iterator[Gap]:
     if not {"kubelet", "k8s"} & channels and cause in _NEED_CLUSTER:
         yield Gap("events", f"kubectl describe pod {where}; kubectl get events -o json  # within one hour")
     if cause.startswith("gpu_oom.") and not any(s.name == "gpu_memory_used_mib" for s in case.samples):
-        yield Gap("gpu_series", "nvidia-smi --query-gpu=timestamp,index,uuid,memory.used,memory.total --format=csv -l 10")
+        yield Gap(
+            "gpu_series", "nvidia-smi --query-gpu=timestamp,index,uuid,memory.used,memory.total --format=csv -l 10"
+        )
     if cause == "gpu_oom.leak":
-        yield Gap("allocator_snapshot", "torch.cuda.memory._record_memory_history(); torch.cuda.memory._dump_snapshot()")
+        yield Gap(
+            "allocator_snapshot", "torch.cuda.memory._record_memory_history(); torch.cuda.memory._dump_snapshot()"
+        )
     if cause == "host_oom.leak":
         yield Gap("heap_profile", "py-spy dump --pid <pid>; memray attach <pid>")
     if cause in ("nccl_failure", "shm_exhausted"):
         yield Gap("nccl_debug", "NCCL_DEBUG=INFO  # in the container's environment, then restart once")
     if cause == "gpu_hardware":
         yield Gap("hardware_log", "ipmitool sel list; nvidia-bug-report.sh; dcgmi diag -r 3")
-    if incident.hypotheses[0].confidence in (Confidence.UNDETERMINED, Confidence.POSSIBLE) and "metrics" not in channels:
+    if (
+        incident.hypotheses[0].confidence in (Confidence.UNDETERMINED, Confidence.POSSIBLE)
+        and "metrics" not in channels
+    ):
         yield Gap("metrics", "curl -s http://<pod ip>:8000/metrics  # every 10 s")
 
 
-_NEED_KERNEL = frozenset({
-    "insufficient_evidence", "host_oom.container_limit", "host_oom.node", "host_oom.leak", "external_sigkill",
-    "probe_kill", "eviction", "gpu_hardware", "gpu_illegal_access", "nccl_failure", "engine_timeout", "shm_exhausted",
-})  # fmt: skip
-_NEED_CLUSTER = frozenset({"insufficient_evidence", "probe_kill", "probe_restart_storm", "eviction", "external_sigkill"})
+_NEED_KERNEL = frozenset(
+    {
+        "insufficient_evidence",
+        "host_oom.container_limit",
+        "host_oom.node",
+        "host_oom.leak",
+        "external_sigkill",
+        "probe_kill",
+        "eviction",
+        "gpu_hardware",
+        "gpu_illegal_access",
+        "nccl_failure",
+        "engine_timeout",
+        "shm_exhausted",
+    }
+)
+_NEED_CLUSTER = frozenset(
+    {"insufficient_evidence", "probe_kill", "probe_restart_storm", "eviction", "external_sigkill"}
+)
 
 
 def _pod(case: Case, entity: str) -> str:

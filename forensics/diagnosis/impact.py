@@ -13,10 +13,12 @@ def measure(case: Case, incident: Incident) -> dict[str, Any]:
     """Flat numbers: failed requests, restarts, seconds not ready. Absent keys are unknown, not zero."""
     impact: dict[str, Any] = {}
     failed = [
-        event for event in case.of_kind("access")
-        if isinstance(event.fields.get("status"), int) and event.fields["status"] >= 500
+        event
+        for event in case.of_kind("access")
+        if isinstance(event.fields.get("status"), int)
+        and event.fields["status"] >= 500
         and case.entities.same(case.entities.of(event), incident.entity)
-    ]  # fmt: skip
+    ]
     if failed:
         impact["failed_requests"] = sum(event.count for event in failed)
         first = min((e.time.utc_s for e in failed if e.time.utc_s is not None), default=None)
@@ -36,9 +38,11 @@ def _not_ready_s(case: Case, incident: Incident) -> float | None:
     if not times:
         return None
     ready = [
-        life.ready.time.utc_s for life in case.lives
-        if life.ready is not None and life.ready.time.utc_s is not None
+        life.ready.time.utc_s
+        for life in case.lives
+        if life.ready is not None
+        and life.ready.time.utc_s is not None
         and case.entities.same(life.entity, incident.entity)
-    ]  # fmt: skip
+    ]
     after = [moment for moment in ready if moment > max(times)]
     return min(after) - min(times) if after else None

@@ -27,7 +27,17 @@ _TERMS = (
     ("graphs", ("graph_gib", "graph_estimated_gib")),
     ("kv_cache", ("kv_available_gib", "kv_cache_gib")),
 )
-_DTYPE_BYTES = {"float32": 4, "fp32": 4, "float16": 2, "bfloat16": 2, "half": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "int8": 1}
+_DTYPE_BYTES = {
+    "float32": 4,
+    "fp32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "half": 2,
+    "fp8": 1,
+    "fp8_e4m3": 1,
+    "fp8_e5m2": 1,
+    "int8": 1,
+}
 
 
 def build(case: Case, incident: Incident) -> tuple[Ledger, ...]:
@@ -155,10 +165,11 @@ def arguments_of(case: Case, life: Life) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     spec = case.spec(life.entity)
     if spec is not None:
-        arguments.update(parse_cli_args([*map(str, spec.fields.get("command", ())), *map(str, spec.fields.get("args", ()))]))
+        arguments.update(
+            parse_cli_args([*map(str, spec.fields.get("command", ())), *map(str, spec.fields.get("args", ()))])
+        )
     for event in case.of_kind("engine_config", "engine_args"):
         inside = life.start.locator.line <= event.locator.line <= life.end.locator.line
         if event.locator.source in life.sources and (inside or event.locator.source != life.sources[0]):
             arguments.update({k: v for k, v in event.fields.items() if k != "logger"})
     return arguments
-

@@ -149,9 +149,18 @@ def _finish(draft: _Draft, activity_lines: Sequence[int]) -> Life:
         phase = Phase.SERVING  # the log begins in the middle of a run
     sign = max(draft.progress_line, activity.locator.line if activity else 0)
     return Life(
-        draft.entity, (draft.source,), draft.events[0], draft.events[-1], draft.ready, phase, tuple(draft.findings),
-        activity, sign, _fatal(draft, sign), draft.shutdown,
-    )  # fmt: skip
+        draft.entity,
+        (draft.source,),
+        draft.events[0],
+        draft.events[-1],
+        draft.ready,
+        phase,
+        tuple(draft.findings),
+        activity,
+        sign,
+        _fatal(draft, sign),
+        draft.shutdown,
+    )
 
 
 def _fatal(draft: _Draft, last_sign_line: int) -> Finding | None:
@@ -161,9 +170,8 @@ def _fatal(draft: _Draft, last_sign_line: int) -> Finding | None:
     """
     stop = draft.shutdown.locator.line if draft.shutdown is not None else float("inf")
     lost = [
-        f for f in draft.findings
-        if (f.role is Role.CAUSE or f.locator.line in draft.dead) and f.locator.line < stop
-    ]  # fmt: skip
+        f for f in draft.findings if (f.role is Role.CAUSE or f.locator.line in draft.dead) and f.locator.line < stop
+    ]
     after = [f for f in lost if f.locator.line > last_sign_line]
     if after:
         return after[0]
@@ -212,6 +220,11 @@ def _united(one: Life, other: Life) -> Life:
     rich, poor = (one, other) if len(one.findings) >= len(other.findings) else (other, one)
     deeper = max(one.phase, other.phase, key=_ORDER.index)
     return replace(
-        rich, sources=(*rich.sources, *poor.sources), phase=deeper, ready=rich.ready or poor.ready,
-        shutdown=rich.shutdown or poor.shutdown, fatal=rich.fatal or poor.fatal, last_activity=rich.last_activity or poor.last_activity,
-    )  # fmt: skip
+        rich,
+        sources=(*rich.sources, *poor.sources),
+        phase=deeper,
+        ready=rich.ready or poor.ready,
+        shutdown=rich.shutdown or poor.shutdown,
+        fatal=rich.fatal or poor.fatal,
+        last_activity=rich.last_activity or poor.last_activity,
+    )

@@ -74,10 +74,7 @@ def theil_sen_per_h(points: Sequence[Point]) -> float:
     """Median pairwise slope, per hour; 0 for fewer than two points."""
     chosen = thin(points, 120)
     slopes = [
-        (b[1] - a[1]) / (b[0] - a[0]) * 3600
-        for i, a in enumerate(chosen)
-        for b in chosen[i + 1 :]
-        if b[0] > a[0]
+        (b[1] - a[1]) / (b[0] - a[0]) * 3600 for i, a in enumerate(chosen) for b in chosen[i + 1 :] if b[0] > a[0]
     ]
     return median(slopes) if slopes else 0.0
 
@@ -140,10 +137,24 @@ def trend_of(samples: Samples, entity: str, scale: float | None = None) -> Trend
     parts = segments(points, reference)
     word, slope = _word(points, parts, low, high, reference)
     return Trend(
-        samples.name, samples.source, entity, samples.scope.gpu, word, len(points), low, high, values[0], values[-1],
-        points[0][0], points[-1][0], slope, sparkline(values), points[0][2], points[-1][2],
+        samples.name,
+        samples.source,
+        entity,
+        samples.scope.gpu,
+        word,
+        len(points),
+        low,
+        high,
+        values[0],
+        values[-1],
+        points[0][0],
+        points[-1][0],
+        slope,
+        sparkline(values),
+        points[0][2],
+        points[-1][2],
         outline(points),
-    )  # fmt: skip
+    )
 
 
 def _word(
@@ -179,9 +190,7 @@ def build(samples: Iterable[Samples], entities: Entities) -> tuple[Trend, ...]:
     """Trends of all series, in a fixed order; memory series are scaled by their own totals where those are known."""
     columns = list(samples)
     totals = {
-        (s.source, s.scope.gpu): max(s.values)
-        for s in columns
-        if s.name == "gpu_memory_total_mib" and len(s.values)
+        (s.source, s.scope.gpu): max(s.values) for s in columns if s.name == "gpu_memory_total_mib" and len(s.values)
     }
     trends = []
     for column in columns:
@@ -219,4 +228,3 @@ def flat_traffic(samples: Iterable[Samples], start_s: float, end_s: float) -> bo
         first, last = median(p[1] for p in points[:third]), median(p[1] for p in points[-third:])
         verdicts.append(last <= 1.34 * first + 1.0)
     return all(verdicts) if verdicts else None
-

@@ -218,7 +218,9 @@ def kind_of(head: Head) -> LogKind:
         return LogKind("messages of several programs", "plain", share)
     title = "journal or syslog" if journal and len(channels) > 1 else _CHANNEL_TITLES.get(main, "log")
     shape = _ENVELOPE_TITLES.get(wrapped)
-    default = main if main in ("engine", "kernel", "kubelet", "runtime", "ray", "container") and not journal else "plain"
+    default = (
+        main if main in ("engine", "kernel", "kubelet", "runtime", "ray", "container") and not journal else "plain"
+    )
     return LogKind(f"{title} ({shape})" if shape else title, default, share)
 
 

@@ -23,14 +23,26 @@ _RSS = (
 _AVAILABLE = r"^(.*?)" + _SEPARATOR + r"(?:{key})[=: ]+([\d.]+)" + _UNIT
 
 RSS = tuple(
-    SeriesSpec(anchor, _RSS.replace("{key}", anchor), ("head", "name", "pid", "value", "unit"), ("name", "pid"), consume=False)
+    SeriesSpec(
+        anchor, _RSS.replace("{key}", anchor), ("head", "name", "pid", "value", "unit"), ("name", "pid"), consume=False
+    )
     for anchor in ("rss", "RSS", "VmRSS")
 )
 AVAILABLE = tuple(
     SeriesSpec(anchor, _AVAILABLE.replace("{key}", anchor), ("head", "value", "unit"), consume=False)
     for anchor in ("mem_avail", "mem_available", "MemAvailable", "mem avail")
 )
-_KIB = {"kB": 1, "KB": 1, "KiB": 1, "MB": 1024, "MiB": 1024, "GB": 1024**2, "GiB": 1024**2, "TB": 1024**3, "TiB": 1024**3}
+_KIB = {
+    "kB": 1,
+    "KB": 1,
+    "KiB": 1,
+    "MB": 1024,
+    "MiB": 1024,
+    "GB": 1024**2,
+    "GiB": 1024**2,
+    "TB": 1024**3,
+    "TiB": 1024**3,
+}
 
 
 def samples(scanned: Scanned, source: str) -> Sequence[Samples]:

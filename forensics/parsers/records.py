@@ -13,7 +13,7 @@ import regex
 
 from ..model import RawStamp, Scope
 
-_ANSI = regex.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])|\x9b[0-9;?]*[@-~]")
+_ANSI = regex.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_c])|\x9b[0-9;:?]*[@-~]")
 _OCTAL_ESCAPES = regex.compile(r"#0(?:33|11|12)")
 _OCTAL = {"#033": "\x1b", "#011": "\t", "#012": "\n"}
 MAX_LAYERS = 6

@@ -174,6 +174,7 @@ def _evidence(report: Report, t: Mapping[str, Any]) -> str:
         "files": len(report.sources),
         "read": len(report.sources) - unread,
         "gaps": len(d.gaps),
+        "clocks": len(clocks),
         "assumed": clocks.count("assumed"),
         "refused": clocks.count("refused"),
     }

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 
 START_BEFORE_S = 300.0
 """A container starts at most this long before the first line of its log."""
+SAME_START_S = 5.0
 VAGUE_S = 1800.0
 """A time less sure than this tells neither an attempt nor a duration."""
+
+
+ENDS = frozenset({"container_terminated", "container_died", "unit_exit", "docker_state"})
+"""Kinds of events by which the keeper of a process tells of its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,11 @@ class Attempt:
 
     @property
     def end_s(self) -> float | None:
-        return (self.death.time_s or None) if self.death else None
+        """When the process ended: as its keeper says, else as its own log says."""
+        if self.death is None:
+            return None
+        told = [known(e) for e in self.death.witnesses if e.kind in ENDS and e.time.uncertainty_s <= 5.0]
+        return min(filter(None, told), default=self.death.time_s or None)
 
 
 def known(event: Event | None) -> float | None:
@@ -113,18 +122,25 @@ def _container_start(starts: Sequence[Event], life: Life) -> Event | None:
     if first is None:
         return None
     near = [e for e in starts if first - START_BEFORE_S <= (known(e) or 0.0) <= first + 5.0]
-    return min(near, key=lambda e: (e.time.uncertainty_s > 1.5, -(known(e) or 0.0)), default=None)
+    near.sort(key=lambda e: known(e) or 0.0)
+    last = len(near) - 1
+    while last > 0 and (known(near[last]) or 0.0) - (known(near[last - 1]) or 0.0) <= SAME_START_S:
+        last -= 1  # runtime, kubelet and the API tell of one start within seconds
+    same = near[last:]
+    return min(same, key=lambda e: (e.time.uncertainty_s > 0.5, known(e) or 0.0), default=None)
 
 
 def number_at(attempts: Sequence[Attempt], event: Event) -> int | None:
     """The attempt that an event falls into; none before the first start and for vague times outside of their logs."""
     for attempt in attempts:
+        if attempt.death is not None and any(event.locator == e.locator for e in attempt.death.witnesses):
+            return attempt.number
         life = attempt.life
         if life is not None and event.locator.source == life.start.locator.source:
             if life.start.locator.line <= event.locator.line <= life.end.locator.line:
                 return attempt.number
     when = known(event)
-    dated = [(a.start_s - 2.0, a.number) for a in attempts if a.start_s is not None]
+    dated = [(a.start_s - 0.2, a.number) for a in attempts if a.start_s is not None]
     if when is None or not dated:
         return None
     i = bisect_right([start for start, _ in dated], when)

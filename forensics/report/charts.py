@@ -12,16 +12,17 @@ from .curves import bars
 POINTS = 24
 """Points of a Mermaid chart: more do not fit a page, and labels would overlap."""
 MOST = 2
+MOVING = frozenset({"climb", "varying", "sawtooth", "step", "spike"})
 
 __all__ = ["bars", "telling", "xychart"]
 
 
 def telling(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The first curves that move; a flat line needs no picture."""
-    moving = [c for c in data["curves"] if c["word"] in ("climb", "varying", "sawtooth", "step", "spike", "plateau")]
+    moving = [c for c in data["curves"] if c["word"] in MOVING and c["max"] - c["min"] > 0.05 * abs(c["max"])]
     chosen: dict[str, Mapping[str, Any]] = {}
     for curve in moving:
-        if len(curve["points"]) >= 8 and curve["max"] > curve["min"]:
+        if len(curve["points"]) >= 8:
             chosen.setdefault(curve["name"], curve)
     return list(chosen.values())[:MOST]
 

@@ -17,6 +17,8 @@ _ENGINE = ("kv_cache_usage_pct", "requests_waiting", "requests_running", "reques
 _GPU = ("gpu_memory_used_mib", "gpu_process_memory_mib", "gpu_memory_reserved_mib")
 _HOST = ("container_memory_mib", "process_rss_mib", "host_memory_available_kib", "host_memory_used_kib", "swap_used_kib")
 _SENSORS = ("gpu_temperature_c", "gpu_power_w", "gpu_utilization_pct")
+_LOAD = ("gpu_oom.runtime_load", "gpu_oom.leak", "kv_saturation", "engine_timeout", "host_oom.leak", "healthy")
+"""Causes for which traffic matters."""
 _ORDERS = (
     (("host_oom", "ray_oom", "eviction", "shm_exhausted"), (*_HOST, *_GPU, *_ENGINE)),
     (("gpu_hardware",), (*_GPU, *_SENSORS, *_ENGINE)),
@@ -33,7 +35,8 @@ def choose(report: Report, language: str) -> list[dict[str, Any]]:
     cause = report.diagnosis.verdict.cause.id
     order = next(names for prefixes, names in _ORDERS if cause.startswith(prefixes))
     main = report.diagnosis.incidents[0].entity
-    wanted = [t for t in report.diagnosis.trends if t.name in order and _says_something(t) and _near(t, main)]
+    loaded = cause.startswith(_LOAD)
+    wanted = [t for t in report.diagnosis.trends if t.name in order and _says_something(t, loaded) and _near(t, main)]
     wanted.sort(key=lambda t: (order.index(t.name), -t.points, t.source, t.gpu))
     kept: list[Trend] = []
     alike: dict[int, int] = {}
@@ -48,8 +51,12 @@ def choose(report: Report, language: str) -> list[dict[str, Any]]:
     return [_curve(trend, alike.get(i, 1), language) for i, trend in enumerate(kept[:MOST])]
 
 
-def _says_something(trend: Trend) -> bool:
-    if trend.word == "flat" and (trend.maximum == 0 or trend.name.startswith("requests")):
+def _says_something(trend: Trend, loaded: bool) -> bool:
+    if trend.maximum == 0 or (trend.word == "flat" and trend.name in _ENGINE):
+        return False
+    if trend.name == "kv_cache_usage_pct" and not loaded and trend.maximum < 30:
+        return False
+    if trend.name in ("requests_running", "generation_tokens_per_s") and not loaded:
         return False
     return trend.points >= 4 and (trend.word != "too_few" or trend.maximum > trend.minimum)
 
@@ -85,7 +92,7 @@ def _curve(trend: Trend, alike: int, language: str) -> dict[str, Any]:
         "first_line": trend.first_line,
         "last_line": trend.last_line,
         "entity": trend.entity.partition(":")[2] if not trend.entity.startswith("file:") else "",
-        "gpu": trend.gpu,
+        "gpu": trend.gpu.removeprefix("GPU-"),
         "alike": alike,
         "word": trend.word,
         "unit": unit,

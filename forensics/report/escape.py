@@ -16,7 +16,7 @@ from . import text
 QUOTE_CHARS = 300
 """Characters of a quoted line in Markdown and HTML; the JSON has more."""
 
-_MARKDOWN = regex.compile(r"([\\`*_{}\[\]<>#|~!$])")
+_MARKDOWN = regex.compile(r"([\\`*{}\[\]<>#|~!$]|(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_]))")
 _LIST_MARK = regex.compile(r"^(?:[-+=]|\d+[.)](?=\s|$))")
 _SPAN = regex.compile(r"`([^`]+)`")
 _MERMAID_SAFE = regex.compile(r"[^\p{L}\p{N} .,:()/+=×·–±%_-]")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import regex
@@ -25,12 +26,19 @@ ROWS = 40
 """Most rows of the story; the JSON's `timeline` has all."""
 FEWEST = 12
 """Below this many rows, context fills up."""
+MANY_RUNS = 8
+"""With more runs than this, those in the middle are told by the restart table only."""
 PLACES = 3
 SAME_FACT_S = 5.0
-_SLACK_S = {"start": 60.0, "end": 45.0, "ready": 20.0}
+_SLACK_S = {"start": 60.0, "end": 45.0, "ready": 20.0, "stop": 20.0}
+"""Facts that several sources tell of at somewhat different times, and of which a run has one."""
+_LATER = frozenset({"other_run", "after"})
+"""Reasons that make a finding a repeat or a consequence rather than a false sign."""
+CLUSTER_S = 30.0
 
 ROOT, END, START, STOP, EVIDENCE, SIDE, CONTEXT, NOISE = range(8)
 
+LANES = ("gpu", "kernel", "engine", "container", "kubelet", "request")
 _LANES = {
     "engine": "engine", "container": "engine", "ray": "engine", "metrics": "engine", "runtime": "container",
     "k8s": "kubelet", "kubelet": "kubelet", "kernel": "kernel", "systemd": "kernel", "oomd": "kernel", "clock": "kernel",
@@ -40,7 +48,7 @@ _KIND_LANES = {
     "access": "request", "xid": "gpu", "container_started": "container", "container_terminated": "container",
     "container_waiting": "container", "docker_state": "container", "unit_exit": "container",
 }  # fmt: skip
-_ENDS = frozenset({"container_terminated", "container_died", "unit_exit", "docker_state"})
+_KEY_LANES = {"start": "container", "end": "container", "ready": "engine"}
 _STOPS = frozenset({"container_kill"})
 _STOP_REASONS = frozenset({"Killing", "Evicted", "Preempting", "SystemOOM"})
 
@@ -74,7 +82,9 @@ class Story:
         self._decisive = {f.locator for f in d.verdict.decisive}
         self._chain = {link.finding.locator for link in main.chain}
         self._contributing = {f.locator for f in main.contributing}
-        self._decoys = {decoy.finding.locator for decoy in main.decoys}
+        self._decoys = {decoy.finding.locator for decoy in main.decoys if decoy.reason not in _LATER}
+        self._root_names = {f.signature for f in d.findings if d.first_cause and f.locator == d.first_cause.locator}
+        self._root_names -= {name for name in self._root_names if name.startswith("derived.")}
         self._root = d.first_cause.locator if d.first_cause else None
         self._witnesses = {e.locator for death in main.deaths for e in death.witnesses}
         self._starts = {a.started.locator for a in attempts if a.started}
@@ -85,11 +95,17 @@ class Story:
         """Rows in order, and how many facts were left out."""
         facts = self._facts(self._candidates())
         chosen = self._choose(facts)
-        rows = []
+        leads = {id(row.lead): row for row in chosen}
+        rows: list[dict[str, Any]] = []
         for group in timeline.groups(row.lead for row in chosen):
-            for event in group:
-                row = next(r for r in chosen if r.lead is event)
-                rows.append({**self._shown(row, language), "order_unknown": len(group) > 1})
+            told = [{**self._shown(leads[id(event)], language), "order_unknown": len(group) > 1} for event in group]
+            if len(told) > 1:  # no order can be proved: tell it from the machine upwards
+                told.sort(key=lambda shown: (shown["attempt"] or 0, LANES.index(shown["lane"])))
+            for shown in told:
+                if rows and _clusters(rows[-1], shown):
+                    _absorb(rows[-1], shown, language)
+                else:
+                    rows.append(shown)
         return rows, len(facts) - len(chosen)
 
     def _candidates(self) -> list[Event]:
@@ -132,21 +148,26 @@ class Story:
                 row.count += event.count
                 row.until_s = b if b is not None else row.until_s
         row.events.append(event)
-        if weight < row.weight or (weight == row.weight and _severity(findings) > _severity(row.findings)):
-            row.lead = event if row.key not in ("start", "end") or row.lead.time.uncertainty_s > 1.5 else row.lead
-            row.findings = findings or row.findings
+        if findings and (weight < row.weight or _severity(findings) > _severity(row.findings)):
+            row.findings = findings
+        if near and row.lead.locator != self._root and 2 * event.time.uncertainty_s < row.lead.time.uncertainty_s:
+            row.lead = event  # the better clock tells the time
+        if event.locator == self._root:
+            row.lead, row.findings = event, findings
         row.weight = min(row.weight, weight)
 
     def _key(self, event: Event, findings: Sequence[Finding]) -> str:
         reason = str(event.fields.get("reason", ""))
-        if event.locator == self._root:
-            return f"root {findings[0].signature if findings else ''}"
+        if event.locator == self._root or any(f.signature in self._root_names for f in findings):
+            return "root"
         if event.locator in self._ready:
             return "ready"
         if event.locator in self._starts or event.kind == "container_started" or reason == "Started":
             return "start"
-        if event.kind in _ENDS:
+        if event.kind in attempt_stage.ENDS:
             return "end"
+        if event.kind in _STOPS or reason == "Killing":
+            return "kill" if event.fields.get("signal") == 9 else "stop"
         if event.kind == "kernel_oom":
             return f"kill {event.fields.get('victim_pid', event.locator.line)}"
         named = _leading(findings, self._decisive)
@@ -162,15 +183,19 @@ class Story:
             return END
         if where in self._starts or where in self._ready:
             return START
-        if where in self._witnesses and event.kind in _ENDS:
+        if where in self._witnesses and event.kind in attempt_stage.ENDS:
             return END
         weight = CONTEXT
         if event.kind in _STOPS or event.fields.get("reason") in _STOP_REASONS:
             weight = STOP
         elif event.kind == "access" and int(event.fields.get("status") or 0) >= 500:
             weight = START
-        elif where in self._chain or where in self._evidence:
+        elif any(f.signature in self._root_names for f in findings) and self._owner.owns(event):
+            weight = START
+        elif where in self._evidence:
             weight = EVIDENCE
+        elif where in self._chain:
+            weight = SIDE
         elif where in self._contributing or any(f.role is Role.CONSEQUENCE for f in findings):
             weight = SIDE
         elif event.kind == "kernel_oom" or any(f.role is Role.CAUSE and not f.quoted for f in findings):
@@ -191,8 +216,10 @@ class Story:
 
         def order(item: tuple[int, _Row]) -> tuple[int, float, int]:
             index, row = item
-            middle = last > 3 and row.attempt not in (None, first, 1, last) and row.weight >= STOP
-            return (row.weight + (2 if middle else 0), self._distance(row), index)
+            middle = row.attempt not in (None, first, 1, last)
+            alike = last > MANY_RUNS and middle and 3 < (row.attempt or 0) < last - 1
+            extra = NOISE if alike else 2 if middle and last > 3 and row.weight >= STOP else 0
+            return (row.weight + (0 if row.weight == ROOT else extra), self._distance(row), index)
 
         ranked = sorted(enumerate(facts), key=order)
         kept = [item for item in ranked if order(item)[0] <= SIDE][:ROWS]
@@ -210,14 +237,14 @@ class Story:
         kind = row.key if row.key in _SLACK_S else event.kind
         label = t["kind"].get(kind)
         title = self._report.title(finding.signature, language) if finding is not None else ""
-        if (not title or kind in ("start", "ready")) and label:
+        if label and (not title or kind in ("start", "ready") or (kind == "end" and finding and finding.signature.startswith("derived."))):
             title = label
         places: dict[str, dict[str, Any]] = {}
         for e in (event, *row.events):
             places.setdefault(e.locator.source, {"source": e.locator.source, "line": e.locator.line})
         return {
             **contract.moment(event.time),
-            "lane": _KIND_LANES.get(event.kind, _LANES.get(event.channel, "engine")),
+            "lane": _KEY_LANES.get(row.key) or _KIND_LANES.get(event.kind) or _LANES.get(event.channel, "engine"),
             "attempt": row.attempt,
             "title": title or event.text,
             "detail": _detail(row, finding, language),
@@ -231,12 +258,12 @@ class Story:
         }
 
     def _mark(self, row: _Row) -> str:
-        where = row.lead.locator
-        if where == self._root:
+        if row.lead.locator == self._root:
             return "root"
-        if where in self._evidence:
+        where = {event.locator for event in row.events}
+        if where & self._evidence:
             return "evidence"
-        if where in self._decoys:
+        if where & self._decoys:
             return "decoy"
         return "consequence" if any(f.role is Role.CONSEQUENCE for f in row.findings) else ""
 
@@ -265,6 +292,31 @@ def _detail(row: _Row, finding: Finding | None, language: str) -> str:
         t = text.texts(language)["kind"]
         fields = {k: v for e in reversed(row.events) for k, v in e.fields.items() if v not in ("", None)}
         code, reason = fields.get("exit_code"), fields.get("reason")
-        said = [text.fill(t["exit_code"], {"exit_code": code}) or ""] if code is not None else []
-        said += [str(reason)] if reason else []
+        told = finding is not None and not finding.signature.startswith("derived.")  # its title names the code
+        said = [text.fill(t["exit_code"], {"exit_code": code}) or ""] if code is not None and not told else []
+        said += [str(reason)] if reason not in (None, "Error", "Completed") else []
     return str(text.texts(language)["comma"]).join(part for part in said if part)
+
+
+def _clusters(row: dict[str, Any], following: dict[str, Any]) -> bool:
+    """Consequences, or witnesses of one kind, that follow each other within seconds tell one thing together."""
+    if row["mark"] not in ("consequence", "evidence") or row["detail"] or following["detail"]:
+        return False
+    if (row["mark"], row["attempt"]) != (following["mark"], following["attempt"]):
+        return False
+    a, b = row["utc"], following["utc"]
+    return row["lane"] == following["lane"] and bool(a and b) and seconds_between(a, b) <= CLUSTER_S
+
+
+def seconds_between(a: str, b: str) -> float:
+    """Of two ISO times."""
+    return (datetime.fromisoformat(b) - datetime.fromisoformat(a)).total_seconds()
+
+
+def _absorb(row: dict[str, Any], following: dict[str, Any], language: str) -> None:
+    joined = str(text.texts(language)["semicolon"])
+    if following["title"] not in row["title"].split(joined):
+        row["title"] += joined + following["title"]
+    row["quote"] = ""
+    row["places"] = [*row["places"][:1], *following["places"][:1]][:PLACES]
+    row["until"] = following["utc"] if seconds_between(row["utc"], following["utc"]) >= 1 else row["until"]

@@ -85,7 +85,18 @@ def points(refs: Sequence[Doc]) -> list[dict[str, Any]]:
         if ref.get("weight") == "decisive":
             point["weight"] = "decisive"
         point["quote"] = point["quote"] or ref["quote"]
-    return sorted(found.values(), key=lambda p: p.get("weight") != "decisive")
+    return _alike(sorted(found.values(), key=lambda p: p.get("weight") != "decisive"))
+
+
+def _alike(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points of one file that say the same are one point with further lines under `also`."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for point in points:
+        key = (point["source"], *(said["title"] for said in point["titles"]))
+        first = found.setdefault(key, {**point, "also": []})
+        if first["line"] != point["line"]:
+            first["also"].append(point["line"])
+    return list(found.values())
 
 
 def chain(data: Doc, t: Doc) -> list[dict[str, Any]]:
@@ -94,18 +105,20 @@ def chain(data: Doc, t: Doc) -> list[dict[str, Any]]:
     links = main["chain"]
     if not links:
         return []
-    nodes = [{**_node(ref), "kind": "contributing"} for ref in _titles(main["contributing"])[:3]]
+    start = links[0]["utc"] or "9"
+    before = [ref for ref in main["contributing"] if ref["utc"] is None or ref["utc"] <= start]
+    nodes = [{**_node(ref), "kind": "contributing"} for ref in _titles(before)[:3]]
     nodes += [{**_node(link), "kind": link["why"]} for link in _titles(links)[:7]]
     ends = [death for death in main["deaths"] if not death["graceful"]]
     if ends:
         first = ends[0]
-        coded = text.fill(t["chain"]["end_code"], {"exit_code": first["exit_code"]}) or t["chain"]["end"]
+        coded = text.fill(t["chain_text"]["end_code"], {"exit_code": first["exit_code"]}) or t["chain_text"]["end"]
         reason = f"{t['comma']}{first['reason']}" if first["reason"] not in ("", "Error") else ""
         place = first["witnesses"][0] if first["witnesses"] else {"source": None, "line": None}
         nodes.append({"kind": "death", "title": coded + reason, "utc": first["utc"], "source": place["source"],
                       "line": place["line"]})  # fmt: skip
     if len(ends) > 1:
-        nodes.append({"kind": "restart", "title": text.fill(t["chain"]["restart"], {"n": len(ends) - 1}) or "",
+        nodes.append({"kind": "restart", "title": text.fill(t["chain_text"]["restart"], {"n": len(ends) - 1}) or "",
                       "utc": None, "source": None, "line": None})  # fmt: skip
     return nodes
 
@@ -138,14 +151,15 @@ def flowchart(nodes: Sequence[Doc]) -> str:
 
 def ledgers(data: Doc) -> list[dict[str, Any]]:
     """Ledgers without repeats: runs that print the same figures are counted."""
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for ledger in data["ledger"]:
-        key = tuple((row["term"], row["value"]) for row in ledger["rows"])
-        if key in found:
-            found[key]["same"] += 1
+    found: list[tuple[set[tuple[str, Any]], dict[str, Any]]] = []
+    for ledger in sorted(data["ledger"], key=lambda x: -len(x["rows"])):
+        terms = {(row["term"], row["value"]) for row in ledger["rows"]}
+        known = next((shown for wider, shown in found if terms <= wider), None)
+        if known is not None:
+            known["same"] += 1
         else:
-            found[key] = {**ledger, "same": 0}
-    return list(found.values())[:3]
+            found.append((terms, {**ledger, "same": 0}))
+    return [shown for _, shown in found[:3]]
 
 
 def equation(ledger: Doc, t: Doc) -> str:
@@ -192,6 +206,27 @@ def alternatives(data: Doc, t: Doc) -> list[dict[str, Any]]:
     return rows
 
 
+def restarts(data: Doc) -> list[dict[str, Any]]:
+    """The restart table; of four or more alike in a row the first and the last, with the number between them."""
+    rows: list[dict[str, Any]] = []
+    alike: list[dict[str, Any]] = []
+
+    def flush() -> None:
+        rows.extend(alike if len(alike) < 4 else [alike[0], {"alike": len(alike) - 2}, alike[-1]])
+        alike.clear()
+
+    for row in data["restarts"]:
+        if alike and _fate(alike[-1]) != _fate(row):
+            flush()
+        alike.append(row)
+    flush()
+    return rows
+
+
+def _fate(row: Doc) -> tuple[Any, ...]:
+    return (row["exit_code"], row["reason"], row["phase"], row["ready"] is None, (row["lost_at"] or {}).get("title"))
+
+
 def clock_rows(data: Doc) -> list[dict[str, Any]]:
     """The clock table; files whose clocks were solved alike share a row."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -208,9 +243,16 @@ def clock_rows(data: Doc) -> list[dict[str, Any]]:
 
 
 def decoys(data: Doc) -> list[dict[str, Any]]:
-    """Decoys by what they are and why they are none: one row with its first place and a count."""
+    """Decoys by what they are and why they are none: one row with its first place and a count.
+
+    Later repeats of what the verdict rests on or explains are no false signs and are left out.
+    """
+    main = data["incidents"][0]
+    told = {ref["signature"] for ref in (*main["chain"], *main["consequences"], *main["hypotheses"][0]["for"])}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for item in data["decoys"]:
+        if item["reason"] in ("other_run", "after") and item["signature"] in told:
+            continue
         row = found.setdefault((item["title"], item["text"]), {**item, "count": 0})
         row["count"] += 1
     return list(found.values())

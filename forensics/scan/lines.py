@@ -72,7 +72,5 @@ class Scanned:
     """True for a text without LF that has CR instead."""
     dropped_lines: int = 0
     """Marked lines out of the middle of a member that has too many of them."""
-    dropped_windows: int = 0
-    """Opening lines whose windows were not kept, because there were too many."""
     dropped_rows: int = 0
     """Rows out of the middle of a series that is too long."""

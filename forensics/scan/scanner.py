@@ -9,6 +9,7 @@ are thinned, and counted, before Python sees them. What is kept of one member is
 from __future__ import annotations
 
 import io
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 import polars as pl
@@ -21,11 +22,10 @@ EDGE_LINES = 40
 """First and last lines kept for the clocks."""
 STORM_KEEP = 24
 """Equal lines kept in full before a storm is thinned."""
-KEEP_FIRST = KEEP_LAST = 40_000
+KEEP_FIRST = KEEP_LAST = 15_000
 """Lines kept of one member with too many marked ones: a file of distinct errors, or not a log at all."""
 MAX_STORMS = 20_000
 """Different lines (digits masked) whose repetitions are counted over the whole member."""
-MAX_WINDOWS = 2_000
 MAX_ROWS = 1_000_000
 """Rows of one series; a day of eight GPUs, measured every second, has 700,000."""
 _MASK = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[A-Za-z]*\d[0-9A-Za-z]*"
@@ -47,8 +47,7 @@ class Scanner:
         self._series = [SeriesRows(spec, columns={name: [] for name in spec.groups}) for spec in series]
         self._prefilter = prefilter
         self._pieces = Pieces()
-        self._windows_left = MAX_WINDOWS
-        self._open_window: tuple[Window, int] | None = None
+        self._open: dict[Window, int] = {}
         self._edge: dict[int, str] = {}
         self._kept: dict[int, str] = {}
         self._storms: dict[str, list[int]] = {}
@@ -170,27 +169,25 @@ class Scanner:
         self._kept[last] = text
 
     def _keep_windows(self, lines: pl.DataFrame, marked: pl.DataFrame, base: int) -> None:
-        if not self._windows:
-            return
-        if self._open_window is not None:
-            window, left = self._open_window
-            self._open_window = None
-            self._fill(window, lines, 0, left)
+        end = base + lines.height - 1
         for window in self._windows:
             openings = marked.filter(pl.col("t").str.contains(window.opening, literal=True))["n"].to_list()
-            for number in openings[: self._windows_left]:
-                self._fill(window, lines, number - base + 1, window.lines)
-            self.result.dropped_windows += max(0, len(openings) - self._windows_left)
-            self._windows_left = max(0, self._windows_left - len(openings))
-
-    def _fill(self, window: Window, lines: pl.DataFrame, start: int, left: int) -> None:
-        part = lines.slice(start, left)
-        closes = part.filter(pl.col("t").str.contains_any(list(window.closing)))
-        if not closes.is_empty():
-            part = part.filter(pl.col("n") <= closes["n"][0])
-        elif part.height < left:
-            self._open_window = (window, left - part.height)
-        self._kept.update(part.iter_rows())
+            starts = [(number + 1, number + window.lines) for number in openings]
+            if window in self._open:
+                starts.insert(0, (base, self._open.pop(window)))
+            if not starts:
+                continue
+            closings = lines.filter(pl.col("t").str.contains_any(list(window.closing)))["n"].to_list()
+            done = base - 1
+            for first, last in starts:
+                index = bisect_left(closings, first)
+                if index < len(closings) and closings[index] <= last:
+                    last = closings[index]
+                elif last > end:
+                    self._open[window] = last
+                first = max(first, done + 1)  # windows may overlap
+                self._kept.update(lines.slice(first - base, max(0, last - first + 1)).iter_rows())
+                done = max(done, last)
 
     def _drop_middle(self, slack: int) -> None:
         """Keep the first and the last lines of too many. `slack` makes it rare, and so cheap, while reading goes on."""

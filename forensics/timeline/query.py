@@ -29,6 +29,14 @@ class Mark:
     severity: Severity
 
 
+Key = tuple[Locator, str]
+"""What tells an event from the others: its place, and its kind, since one line may tell several things."""
+
+
+def key(event: Event) -> Key:
+    return event.locator, event.kind
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """All conditions must hold; an empty one holds always. Times are Unix times."""
@@ -53,7 +61,7 @@ def severity_of(event: Event, mark: Mark | None) -> Severity:
     return claimed if mark is None else max(mark.severity, claimed, key=SEVERITIES.index)
 
 
-def select(events: Iterable[Event], query: Query, marks: Mapping[Locator, Mark]) -> Iterator[Event]:
+def select(events: Iterable[Event], query: Query, marks: Mapping[Key, Mark]) -> Iterator[Event]:
     """Events that fit, in their order. With a bound in time, the best instant decides and undated events drop out."""
     for event in events:
         if (
@@ -61,7 +69,7 @@ def select(events: Iterable[Event], query: Query, marks: Mapping[Locator, Mark])
             and (not query.sources or any(of_source(event.locator.source, glob) for glob in query.sources))
             and (not query.kinds or event.kind in query.kinds)
             and (not query.channels or event.channel in query.channels)
-            and _rank(severity_of(event, marks.get(event.locator))) >= _rank(query.severity)
+            and _rank(severity_of(event, marks.get(key(event)))) >= _rank(query.severity)
         ):
             yield event
 

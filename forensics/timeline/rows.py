@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
-from ..model import Basis, Event, Locator
+from ..model import Basis, Event
 from ..stamps import iso_utc
 from .order import groups
-from .query import Mark, severity_of
+from .query import Key, Mark, key, severity_of
 
 COLUMNS: dict[str, type] = {
     "utc": str, "uncertainty_s": float, "basis": str, "local": str, "zone": str, "order_group": int,
@@ -34,7 +34,7 @@ _MEANING = {
 
 def build(
     events: Iterable[Event],
-    marks: Mapping[Locator, Mark],
+    marks: Mapping[Key, Mark],
     zone: tzinfo,
     zone_name: str,
     quoted: Callable[[Event], Mapping[str, Any]],
@@ -47,7 +47,7 @@ def build(
     for group in groups(events):
         number += len(group) > 1
         for event in group:
-            row = _row(event, marks.get(event.locator))
+            row = _row(event, marks.get(key(event)))
             if zone_name != "UTC":
                 row |= {"local": local(event.time.utc_s, zone), "zone": zone_name}
             if len(group) > 1:
@@ -103,7 +103,9 @@ def timesketch(row: Mapping[str, Any]) -> dict[str, Any] | None:
     if row.get("utc") is None:
         return None
     title, message = row.get("title"), row.get("message") or ""
-    rest = {k: v for k, v in flat(row).items() if v is not None and k not in ("utc", "message", "fields", "local", "zone")}
+    rest = {
+        k: v for k, v in flat(row).items() if v is not None and k not in ("utc", "message", "fields", "local", "zone")
+    }
     return {
         "message": f"[{title}] {message}" if title else message,
         "datetime": str(row["utc"]).replace("Z", "+00:00"),

@@ -1,6 +1,6 @@
 """Rules that need arithmetic, order or state. Each is a pure function (case, death) → derived findings."""
 
-from . import engine, exits, gpu, host, probes, series
 from ..case import Rule
+from . import engine, exits, gpu, host, oom_site, probes, series
 
-ALL: tuple[Rule, ...] = (gpu.rules, host.rules, probes.rules, engine.rules, series.rules, exits.rules)
+ALL: tuple[Rule, ...] = (oom_site.rules, gpu.rules, host.rules, probes.rules, engine.rules, series.rules, exits.rules)

@@ -9,16 +9,20 @@ import regex
 from ...model import Event, Finding, Role
 from ..case import Case, conclude
 from ..model import Death, Life, Phase
-from .gpu import phase_at
+from .oom_site import phase_at
 
 _CONFIG_ERRORS = regex.compile(
     r"(?:^|\.)(?:ValueError|ValidationError|NotImplementedError|ArgumentError|ArgumentTypeError|JSONDecodeError|FileNotFoundError)$"
 )
-_AT_WORK = regex.compile(r":(?:run_busy_loop|execute_model|step|process_input_sockets|output_handler|generate|update_from_output)$")
+_AT_WORK = regex.compile(
+    r":(?:run_busy_loop|execute_model|step|process_input_sockets|output_handler|generate|update_from_output)$"
+)
 """Functions that run only after the start."""
 _NO_VERDICT = regex.compile(
-    r"EngineDeadError|EngineCore initialization|BrokenProcessPool|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect|RuntimeError: Engine core|ActorDiedError|RayActorError"
+    r"EngineDeadError|EngineCore initialization|RuntimeError: Engine core|BrokenProcessPool|CancelledError|BrokenPipe"
+    r"|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect|ActorDiedError|RayActorError"
 )
+"""Exceptions that only tell of somebody else's end."""
 HANG_WAITS = 3
 _SILENT = ("vllm.engine_process_died", "vllm.worker_process_died")
 

@@ -9,9 +9,13 @@ from ..case import Case, conclude
 from ..model import Death
 
 STOP_SIGNATURES = (
-    "k8s.stopping_container", "systemd.stopping", "runtime.stop_container", "runtime.docker_stop", "k8s.scaled",
+    "k8s.stopping_container",
+    "systemd.stopping",
+    "runtime.stop_container",
+    "runtime.docker_stop",
+    "k8s.scaled",
     "k8s.drain",
-)  # fmt: skip
+)
 WINDOW_S = 150.0
 
 

@@ -1,4 +1,4 @@
-"""GPU memory: where an allocation failed, and what its numbers say about neighbours and fragmentation.
+"""GPU memory: what the numbers of a failed allocation say about neighbours, fragmentation and the card itself.
 
 The arithmetic is that of torch's caching allocator (`c10/cuda/CUDACachingAllocator.cpp`): A allocated by tensors,
 B reserved but unallocated, F free on the device, T total, r requested.
@@ -6,62 +6,34 @@ B reserved but unallocated, F free on the device, T total, r requested.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import regex
 
-from ...model import Event, Finding, Samples
+from ...model import Finding, Samples
 from ...signatures.fields import size_bytes
 from ..case import Case, conclude
-from ..model import Death, Life, Phase
+from ..model import Death, Life
 from ..trends import event_at, points_of
+from .oom_site import first_failure
 
-OOM_SIGNATURES = frozenset({
-    "torch.oom", "torch.oom_old", "torch.memory_fraction", "torch.cuda_error_oom", "torch.cublas_alloc_failed",
-    "torch.mps_oom", "torch.xla_oom", "triton.cuda_oom", "nccl.cuda_oom", "vllm.weights_do_not_fit",
-    "vllm.weights_create_failed", "vllm.sampler_warmup_oom", "vllm.pooler_warmup_oom",
-})  # fmt: skip
-
-_SITES: tuple[tuple[str, regex.Pattern[str]], ...] = tuple(
-    (name, regex.compile(pattern))
-    for name, pattern in (
-        ("oom_sampler_warmup", r":_?dummy_(?:sampler|pooler)_run"),
-        ("oom_capturing_graphs", r":(?:capture_model|_?capture_cudagraphs?|graph_capture|profile_cudagraph_memory|capture_graph|init_cuda_graphs|compile_or_warm_up_model|_?warmup_and_capture)$|cuda_graph_runner"),
-        ("oom_allocating_kv", r":(?:initialize_kv_cache\w*|_?allocate_kv_cache\w*|initialize_cache|_init_cache_engine|init_memory_pool|_create_buffers)$|cache_engine\.py"),
-        ("oom_loading_weights", r":(?:load_model|load_weights|create_weights|process_weights_after_loading|initialize_model|get_model|from_pretrained|_load_pretrained_model|weight_loader|load_state_dict)$"),
-        ("oom_profiling", r":(?:profile_run|_?dummy_run|determine_available_memory|determine_num_available_blocks|profile_multimodal\w*)$"),
-        ("oom_big_prefill", r":(?:\w*prompt_logprobs?\w*|embed_multimodal|get_multimodal_embeddings|_execute_mm_encoder|\w*vision\w*)$"),
-        ("oom_serving", r":(?:execute_model|step|_?engine_step|run_busy_loop|forward_batch_generation|forward_decode|forward_extend|prefill|decode_token)$"),
-    )
-)  # fmt: skip
-_SITE_OF_SIGNATURE = {
-    "vllm.weights_do_not_fit": "oom_loading_weights",
-    "vllm.sampler_warmup_oom": "oom_sampler_warmup",
-    "vllm.pooler_warmup_oom": "oom_sampler_warmup",
-}
-_SITE_OF_PHASE = {
-    Phase.LOADING: "oom_loading_weights",
-    Phase.PROFILING: "oom_profiling",
-    Phase.CAPTURING: "oom_capturing_graphs",
-    Phase.SERVING: "oom_serving",
-    Phase.DRAINING: "oom_serving",
-}
 _OTHER_PROCESS = regex.compile(r"Process (\d+) has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
 _THIS_PROCESS = regex.compile(r"this process has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
 _GIB = 1024**3
 MIN_FOREIGN_MIB = 256.0
+_NOMINAL = regex.compile(r"(?<![\d.])(\d{2,3}) ?GB?(?![\w.])|-(\d{1,3})[CQAB]\b")
+_SLICE = regex.compile(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\bGRID\b|-\d{1,3}[CQ]\b")
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
-    """Where it failed, and what the numbers add; for the first allocation failure of the dying run."""
+    """What the numbers of the first allocation failure add to its site."""
     failure = first_failure(death.life)
     if failure is not None or _refused_start(death.life):
         yield from _foreign(case, death)
     yield from _smaller(case, death)
     if failure is None:
         return
-    yield from _site(case, death, failure)
     numbers = _numbers(death.life, failure)
     if numbers is not None:
         yield from _arithmetic(numbers)
@@ -85,25 +57,36 @@ def _foreign(case: Case, death: Death) -> Iterator[Finding]:
             apart = bool(points) and columns[0].scope.process != column.scope.process
             if seen and apart and max(column.values) >= MIN_FOREIGN_MIB:
                 place = event_at(column, points[0])
-                yield conclude("foreign_process", place, {
-                    "foreign_pid": column.scope.pid, "foreign_name": column.scope.process,
-                    "foreign_peak_mib": max(column.values),
-                })  # fmt: skip
-
-
-_NOMINAL = regex.compile(r"(?<![\d.])(\d{2,3}) ?GB?(?![\w.])|-(\d{1,3})[CQAB]\b")
-_SLICE = regex.compile(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\bGRID\b|-\d{1,3}[CQ]\b")
+                yield conclude(
+                    "foreign_process",
+                    place,
+                    {
+                        "foreign_pid": column.scope.pid,
+                        "foreign_name": column.scope.process,
+                        "foreign_peak_mib": max(column.values),
+                    },
+                )
 
 
 def _smaller(case: Case, death: Death) -> Iterator[Finding]:
     """The card offers much less than its name says: a MIG slice, a vGPU profile, memory lost to errors."""
     life = death.life
     spec = case.spec(death.entity)
-    seen = next((
-        (f.fields["gpu_total_gib"], f) for f in (life.findings if life is not None else ())
-        if isinstance(f.fields.get("gpu_total_gib"), int | float)
-    ), None)  # fmt: skip
-    asked = " ".join(map(str, (*(spec.fields.get("gpu_resources") or ()), *(spec.fields.get("node_selector") or {}).values()))) if spec else ""
+    seen = next(
+        (
+            (f.fields["gpu_total_gib"], f)
+            for f in (life.findings if life is not None else ())
+            if isinstance(f.fields.get("gpu_total_gib"), int | float)
+        ),
+        None,
+    )
+    asked = (
+        " ".join(
+            map(str, (*(spec.fields.get("gpu_resources") or ()), *(spec.fields.get("node_selector") or {}).values()))
+        )
+        if spec
+        else ""
+    )
     names = [str(event.fields.get("name") or "") for event in case.of_kind("gpu_state")]
     if seen is None:
         return
@@ -112,67 +95,16 @@ def _smaller(case: Case, death: Death) -> Iterator[Finding]:
         nominal = next((float(n[1] or n[2]) for n in _NOMINAL.finditer(text)), None)
         sliced = _SLICE.search(text) is not None
         if (nominal is not None and total < 0.75 * nominal) or (sliced and (nominal is None or total < 0.9 * nominal)):
-            yield conclude("gpu_smaller_than_named", witness.event, {
-                "gpu_total_gib": total, "nominal_gib": nominal if nominal is not None else total, "named": text[:80],
-            })  # fmt: skip
+            yield conclude(
+                "gpu_smaller_than_named",
+                witness.event,
+                {
+                    "gpu_total_gib": total,
+                    "nominal_gib": nominal if nominal is not None else total,
+                    "named": text[:80],
+                },
+            )
             return
-
-
-def first_failure(life: Life | None) -> Finding | None:
-    """The first GPU allocation failure that the run did not survive."""
-    if life is None:
-        return None
-    lost = [f for f in life.findings if f.signature in OOM_SIGNATURES]
-    return next((f for f in lost if f.locator.line > life.last_sign_line), lost[0] if lost and life.fatal in lost else None)
-
-
-def _site(case: Case, death: Death, failure: Finding) -> Iterator[Finding]:
-    life = death.life
-    said = [_SITE_OF_SIGNATURE.get(f.signature, "") for f in (life.findings if life else ()) if f.locator == failure.locator]
-    name = next(filter(None, said), "") or site_of_frames(_frames(life, failure))
-    phase = phase_at(case, life, failure.event) if life is not None else Phase.UNKNOWN
-    basis = "frames" if name else "phase"
-    if not name or (name == "oom_serving" and phase not in (Phase.SERVING, Phase.DRAINING, Phase.UNKNOWN)):
-        name = _SITE_OF_PHASE.get(phase, name or "oom_unknown_site")
-    yield conclude(name, failure.event, {**failure.fields, "basis": basis, "phase": phase.value}, (failure,))
-
-
-def site_of_frames(frames: Sequence[str]) -> str:
-    """The most telling frame of a traceback, as the name of a derived finding; empty when none tells.
-
-    Special sites win over the general ones that call them: `capture_model` calls `_dummy_run`.
-    """
-    for name, pattern in _SITES:
-        if any(pattern.search(frame) for frame in frames):
-            return name
-    return ""
-
-
-def _frames(life: Life | None, failure: Finding) -> Sequence[str]:
-    frames = failure.event.fields.get("frames")
-    if frames or life is None:
-        return frames or ()
-    for other in life.findings:  # the same text may have been logged without its traceback first
-        if other.event.kind == "traceback" and other.signature in OOM_SIGNATURES and other.locator.source == failure.locator.source:
-            return other.event.fields.get("frames") or ()
-    return ()
-
-
-def phase_at(case: Case, life: Life, event: Event) -> Phase:
-    """How far the run had got when a line was written."""
-    phase = Phase.UNKNOWN
-    for finding in life.findings:
-        if finding.locator.source != event.locator.source:
-            continue
-        if finding.locator.line >= event.locator.line:
-            break
-        signature = case.library.signatures.get(finding.signature)
-        if signature is not None and signature.phase and signature.phase != Phase.DEAD:
-            phase = max(phase, Phase(signature.phase), key=list(Phase).index)
-    if phase in (Phase.UNKNOWN, Phase.STARTING) and life.last_activity is not None:
-        if life.last_activity.locator.line < event.locator.line:
-            return Phase.SERVING
-    return phase
 
 
 def _numbers(life: Life | None, failure: Finding) -> Finding | None:
@@ -180,7 +112,9 @@ def _numbers(life: Life | None, failure: Finding) -> Finding | None:
     if "tried_to_allocate_gib" in failure.fields:
         return failure
     candidates = life.findings if life is not None else ()
-    return next((f for f in candidates if "tried_to_allocate_gib" in f.fields and f.locator.line >= failure.locator.line), None)
+    return next(
+        (f for f in candidates if "tried_to_allocate_gib" in f.fields and f.locator.line >= failure.locator.line), None
+    )
 
 
 def _arithmetic(failure: Finding) -> Iterator[Finding]:
@@ -201,7 +135,9 @@ def _arithmetic(failure: Finding) -> Iterator[Finding]:
     if free >= requested:
         yield conclude("free_but_refused", failure.event, fields, (failure,))
     elif unallocated >= requested and unallocated >= 0.05 * (allocated + unallocated) and unallocated >= 0.5:
-        yield conclude("gpu_fragmented", failure.event, {**fields, "reserved_unallocated_gib": round(unallocated, 2)}, (failure,))
+        yield conclude(
+            "gpu_fragmented", failure.event, {**fields, "reserved_unallocated_gib": round(unallocated, 2)}, (failure,)
+        )
 
 
 def unallocated_gib(fields: Mapping[str, Any]) -> float:

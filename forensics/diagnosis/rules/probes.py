@@ -14,8 +14,11 @@ from ..case import Case, conclude
 from ..model import Death, Life, Phase
 
 KILL_SIGNATURES = (
-    "k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill", "kubelet.message_for_container",
-)  # fmt: skip
+    "k8s.probe_kill_liveness",
+    "k8s.probe_kill_startup",
+    "kubelet.probe_kill",
+    "kubelet.message_for_container",
+)
 DEFAULT_GRACE_S = 30.0
 _LOADED = (Phase.SERVING, Phase.DRAINING)
 
@@ -63,8 +66,15 @@ def probe_kill_of(case: Case, death: Death) -> Finding | None:
         if _fits(finding.event, death):
             fitting.append(finding)
     moment = death.time_s or 0.0
-    return min(fitting, default=None, key=lambda f: (
-        min(f.time.uncertainty_s, 3600.0) + abs((f.time.utc_s or moment) - moment), f.locator.source, f.locator.line))  # fmt: skip
+    return min(
+        fitting,
+        default=None,
+        key=lambda f: (
+            min(f.time.uncertainty_s, 3600.0) + abs((f.time.utc_s or moment) - moment),
+            f.locator.source,
+            f.locator.line,
+        ),
+    )
 
 
 def _fits(event: Event, death: Death) -> bool:
@@ -107,9 +117,10 @@ def _uptime_s(case: Case, death: Death) -> float | None:
     if not death.time_s:
         return None
     starts = [
-        event.time.utc_s for event in case.of_entity(case.of_kind("container_started"), death.entity)
+        event.time.utc_s
+        for event in case.of_entity(case.of_kind("container_started"), death.entity)
         if event.time.utc_s is not None and event.time.utc_s < death.time_s and event.time.uncertainty_s < 30.0
-    ]  # fmt: skip
+    ]
     return round(death.time_s - max(starts), 1) if starts else None
 
 
@@ -157,6 +168,8 @@ def _extrapolated(life: Life) -> dict[str, Any] | None:
         return None
     before = max(0.0, (now if now is not None else life.start.time.utc_s) - life.start.time.utc_s - rate * done)
     return {
-        "load_time_s": round(before + rate * total, 1), "load_time_basis": "extrapolated", "shards_loaded": done,
+        "load_time_s": round(before + rate * total, 1),
+        "load_time_basis": "extrapolated",
+        "shards_loaded": done,
         "shards_total": total,
-    }  # fmt: skip
+    }

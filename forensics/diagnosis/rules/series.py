@@ -11,7 +11,7 @@ from ...model import Finding, Samples
 from .. import trends
 from ..case import Case, conclude
 from ..model import Death, Trend
-from .gpu import first_failure
+from .oom_site import first_failure, site_of
 
 FULL_PCT = 95.0
 LOW_PCT = 60.0
@@ -46,6 +46,10 @@ def _kv(case: Case, death: Death, moment: float) -> Iterator[Finding]:
         yield conclude("kv_full", event, {**fields, "kv_cache_usage_pct": peak})
     elif peak < LOW_PCT:
         yield conclude("kv_low", event, fields)
+        failure = first_failure(death.life)
+        if failure is not None and site_of(case, death, failure)[0] == "oom_serving":
+            # not the cache and not the queue: the step itself was too big
+            yield conclude("oom_big_prefill", failure.event, {**failure.fields, **fields}, (failure,))
     if len(waiting) >= 3 and queued >= 10 and waiting[-1][1][1] > waiting[0][1][1]:
         yield conclude("queue_grew", trends.event_at(*waiting[-1]), {"requests_waiting": waiting[-1][1][1]})
 
@@ -78,7 +82,9 @@ def belongs(case: Case, samples: Samples, entity: str) -> bool:
 
 def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
     for column in case.samples:
-        if column.name not in ("gpu_memory_used_mib", "gpu_process_memory_mib") or not belongs(case, column, death.entity):
+        if column.name not in ("gpu_memory_used_mib", "gpu_process_memory_mib") or not belongs(
+            case, column, death.entity
+        ):
             continue
         scale = _total(case, column) or max(column.values, default=0.0) or 1.0
         segment = _last_climb(case, column, moment, scale, 3600.0)
@@ -93,12 +99,12 @@ def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
             leaking = failed and not any(f.signature == "derived.traffic_grew" for f in flat)
             yield conclude("gpu_leak" if leaking else "gpu_climb", event, fields)
         elif max(v for _, v, _ in segment) - min(v for _, v, _ in segment) <= 0.02 * scale:
-            yield conclude("gpu_plateau", event, {**fields, "gpu_memory_used_pct": round(100 * segment[-1][1] / scale, 1)})
+            yield conclude(
+                "gpu_plateau", event, {**fields, "gpu_memory_used_pct": round(100 * segment[-1][1] / scale, 1)}
+            )
 
 
-def _last_climb(
-    case: Case, column: Samples, moment: float, scale: float, age_s: float
-) -> list[trends.Point]:
+def _last_climb(case: Case, column: Samples, moment: float, scale: float, age_s: float) -> list[trends.Point]:
     """The segment of a series that ends with a death.
 
     A series whose clock is only assumed may be hours off: then it is the longest segment that ends in a release of
@@ -116,7 +122,11 @@ def _last_climb(
 
 def _total(case: Case, column: Samples) -> float | None:
     for other in case.samples:
-        if other.name == "gpu_memory_total_mib" and other.source == column.source and other.scope.gpu == column.scope.gpu:
+        if (
+            other.name == "gpu_memory_total_mib"
+            and other.source == column.source
+            and other.scope.gpu == column.scope.gpu
+        ):
             return max(other.values, default=None)
     return None
 
@@ -141,8 +151,11 @@ def _traffic(case: Case, death: Death, segment: list[trends.Point]) -> Iterator[
     column = next(s for s in own if s.name in ("requests_running", "generation_tokens_per_s", "prompt_tokens_per_s"))
     points = [p for p in trends.points_of(column) if segment[0][0] <= p[0] <= segment[-1][0]]
     if points:
-        yield conclude("traffic_flat" if flat else "traffic_grew", trends.event_at(column, points[0]),
-                       {"median": round(median(p[1] for p in points), 1)})  # fmt: skip
+        yield conclude(
+            "traffic_flat" if flat else "traffic_grew",
+            trends.event_at(column, points[0]),
+            {"median": round(median(p[1] for p in points), 1)},
+        )
 
 
 _HOST_SERIES = ("container_memory_mib", "process_rss_mib", "host_memory_used_kib")
@@ -176,7 +189,11 @@ def _host_cache(case: Case, death: Death) -> Finding | None:
     spec = case.spec(death.entity)
     lives = [life for life in case.lives if case.entities.same(life.entity, death.entity)]
     events = [spec] if spec is not None else []
-    events += [e for e in case.of_kind("engine_args", "engine_config") if any(e.locator.source in life.sources for life in lives)]
+    events += [
+        e
+        for e in case.of_kind("engine_args", "engine_config")
+        if any(e.locator.source in life.sources for life in lives)
+    ]
     for event in events:
         words = " ".join(f"{key}={value}" for key, value in sorted(event.fields.items()))
         for found in _CACHE_SETTINGS.finditer(words):

@@ -1,0 +1,195 @@
+"""`oomforensics timeline`: all events on one axis, with what is known about their times."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import subjects, tables, timeline_table
+from .common import clear_errors, progress, say_diagnostics, write
+from .options import BundleOptions, bundle_options, display_tz, instant_of, redact, zone_of
+
+if TYPE_CHECKING:
+    from ..model import Event
+    from ..pipeline import Reading
+    from ..report import Report
+    from ..timeline.query import Key, Mark, Query
+
+FORMATS = ("table", "csv", "jsonl", "parquet", "timesketch")
+WINDOW = "10m"
+_USES = ("root", "decisive", "supporting", "consequence", "decoy", "")
+"""From what decided the verdict to what was not used."""
+
+
+@click.command(epilog="""\b
+Examples:
+  oomforensics timeline bundle.tar.gz --around first-cause
+  oomforensics timeline bundle.tgz --around F12 --window 90s --display-tz Asia/Shanghai
+  oomforensics timeline logs/ --source 'journal*' --severity warning --since 2026-11-29T21:00Z
+  oomforensics timeline bundle.tgz --format parquet -o events.parquet
+  oomforensics timeline bundle.tgz --format timesketch -o events.jsonl    or events.csv
+
+± is the half width of the interval in which an event lies. Neighbours under one
+bracket overlap: their order is not provable. Times in a filter are compared with
+the middle of the interval; with such a filter, events without a time are left out.
+Exit codes: 0 done, 2 usage, 3 nothing readable.
+""")  # fmt: skip
+@click.option("--since", metavar="TIME", help="First instant (ISO 8601; the display zone where it names none).")
+@click.option("--until", metavar="TIME", help="Last instant.")
+@click.option("--around", metavar="EVENT", help="A finding (F12), a cause, first-cause, or a place such as vllm.log:812.")
+@click.option("--window", metavar="SPAN", default=WINDOW, show_default=True, help="With --around: so much on either side.")
+@click.option("--source", "globs", multiple=True, metavar="GLOB", help="Only files whose path or name fits.")
+@click.option("--kind", "kinds", multiple=True, help="Only events of this kind, such as kernel_oom or traceback.")
+@click.option("--channel", "channels", multiple=True, help="Only from this speaker, such as engine, kernel or k8s.")
+@click.option("--severity", type=click.Choice(["info", "notice", "warning", "error", "critical"]), default="info",
+              show_default=True, help="At least this.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
+@display_tz
+@redact
+@bundle_options
+def timeline(
+    paths: tuple[str, ...],
+    bundle: BundleOptions,
+    since: str | None,
+    until: str | None,
+    around: str | None,
+    window: str,
+    globs: tuple[str, ...],
+    kinds: tuple[str, ...],
+    channels: tuple[str, ...],
+    severity: str,
+    form: str,
+    output: Path | None,
+    display_tz: str,
+    redact: str,
+) -> None:
+    """Show all events of BUNDLE in order, each with its uncertainty and why its time is believed."""
+    with clear_errors():
+        from .. import pipeline
+        from ..errors import OptionError
+        from ..model import Severity
+        from ..report.gate import Gate
+        from ..timeline import query, rows
+
+        zone = zone_of(display_tz, "--display-tz")
+        if form == "parquet" and tables.on_terminal(output):
+            raise OptionError("--format parquet is binary; write it to a file with -o events.parquet")
+        wanted = query.Query(
+            None if since is None else instant_of(since, "--since", zone),
+            None if until is None else instant_of(until, "--until", zone),
+            globs, kinds, channels, Severity(severity),
+        )  # fmt: skip
+        reach_s = _span(window)
+        with progress() as hook:
+            reading = pipeline.read(*paths, options=bundle.pipeline(), progress=hook)
+            report = pipeline.judge(reading)
+        say_diagnostics(reading.diagnostics)
+        if around is not None:
+            wanted = _around(wanted, reading, report, around, reach_s)
+        marks = _marks(report)
+        chosen = list(query.select(reading.events, wanted, marks))
+        _say_left_out(reading, wanted, chosen)
+        built = list(rows.build(chosen, marks, zone, display_tz, _quoting(report)))
+        admitted = Gate(redact).admit({"rows": built}, report.seeds())["rows"]
+        shown = [_with_message(row) for row in admitted]
+        if form == "table":
+            timeline_table.show(shown, zone, display_tz, output)
+        else:
+            write(_exported(shown, form, output), output)
+
+
+def _span(value: str) -> float:
+    from .. import stamps
+    from ..errors import OptionError
+
+    found = stamps.duration(value) or stamps.duration(f"{value}s")
+    if found is None or found[0] <= 0:
+        raise OptionError(f"--window {value}: expected a span such as 90s, 10m or 1h30m")
+    return found[0]
+
+
+def _around(wanted: Query, reading: Reading, report: Report, name: str, reach_s: float) -> Query:
+    """The query with the window around an event; around an event without a time, the file it stands in."""
+    from dataclasses import replace
+
+    event = subjects.anchor(report.diagnosis, reading.events, name)
+    moment = event.time.utc_s
+    if moment is None:
+        click.echo(f"oomforensics: {event.locator} has no time that can be tied to UTC; showing its file instead", err=True)
+        return replace(wanted, sources=(*wanted.sources, event.locator.source))
+    since = moment - reach_s if wanted.since_s is None else max(wanted.since_s, moment - reach_s)
+    until = moment + reach_s if wanted.until_s is None else min(wanted.until_s, moment + reach_s)
+    return replace(wanted, since_s=since, until_s=until)
+
+
+def _marks(report: Report) -> Mapping[Key, Mark]:
+    """What the analysis says about each event: all findings there, led by the one that mattered most."""
+    from ..model import Severity
+    from ..timeline.query import SEVERITIES, Mark, key
+
+    grouped: dict[Key, list[Mapping[str, Any]]] = {}
+    for finding, row in zip(report.diagnosis.findings, report.to_dict()["findings"], strict=True):
+        grouped.setdefault(key(finding.event), []).append(row)
+    marks = {}
+    for where, found in grouped.items():
+        found.sort(key=lambda row: (_USES.index(row["used_as"]), row["signature"].startswith("derived.")))
+        worst = max((Severity(row["severity"]) for row in found), key=SEVERITIES.index)
+        lead = found[0]
+        marks[where] = Mark(tuple(row["id"] for row in found), lead["title"], lead["used_as"] or lead["role"], worst)
+    return marks
+
+
+def _quoting(report: Report) -> Callable[[Event], Mapping[str, Any]]:
+    from ..report import contract
+
+    return lambda event: {**report.quoted(event), "summary": event.text, "fields": contract.plain(event.fields)}
+
+
+def _with_message(row: Mapping[str, Any]) -> dict[str, Any]:
+    from ..timeline.rows import COLUMNS
+
+    full = {**row, "message": row["summary"] or row["quote"]}
+    return {name: full[name] for name in COLUMNS if full.get(name) not in (None, "", {})}
+
+
+def _say_left_out(reading: Reading, wanted: Query, chosen: Sequence[Event]) -> None:
+    """Undated events that a time filter dropped, and what could be asked for when nothing fits."""
+    from dataclasses import replace
+
+    from ..timeline import query
+
+    if wanted.timed:
+        always = replace(wanted, since_s=None, until_s=None)
+        undated = sum(e.time.utc_s is None for e in query.select(reading.events, always, {}))
+        if undated:
+            click.echo(f"oomforensics: {undated} events without a time are left out", err=True)
+    if not chosen:
+        kinds = sorted({event.kind for event in reading.events})
+        channels = sorted({event.channel for event in reading.events})
+        click.echo(f"oomforensics: no event fits; kinds: {', '.join(kinds)}; channels: {', '.join(channels)}", err=True)
+
+
+def _exported(rows: Iterable[Mapping[str, Any]], form: str, output: Path | None) -> str | bytes:
+    from ..report.escape import csv as cell
+    from ..timeline import frame
+    from ..timeline.rows import flat, timesketch
+
+    if form == "parquet":
+        return frame.parquet([flat(row) for row in rows])
+    if form == "csv":
+        return frame.csv([{name: cell(value) if value is not None else None for name, value in flat(row).items()} for row in rows])
+    if form == "jsonl":
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    imported = [row for row in map(timesketch, rows) if row is not None]
+    left = len(list(rows)) - len(imported)
+    if left:
+        click.echo(f"oomforensics: {left} events without a time are left out: Timesketch cannot hold them", err=True)
+    if output is not None and output.suffix == ".csv":
+        return frame.csv([{name: cell(value) for name, value in row.items()} for row in imported])
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in imported)

@@ -1,0 +1,124 @@
+"""Judge a death: its evidence, its hypotheses, and the incident that several deaths make together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..model import Finding, Role
+from . import evidence as evidence_stage
+from . import rank, rules
+from .case import Case
+from .model import ChainLink, Confidence, Death, Decoy, Hypothesis, Incident
+
+REPORT_DELAY_S = 2.0
+"""The kernel's line, containerd's, kubelet's and the event of one fact come within this time."""
+_DISTANCES = {"kernel": 0, "nvidia": 0, "runtime": 3, "kubelet": 4, "k8s": 5}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    death: Death
+    hypotheses: tuple[Hypothesis, ...]
+    evidence: tuple[Finding, ...]
+    decoys: tuple[Decoy, ...]
+
+    @property
+    def decided(self) -> bool:
+        return bool(self.hypotheses) and bool(self.hypotheses[0].decisive)
+
+
+def judge(case: Case, death: Death) -> Judged:
+    sifted = evidence_stage.sift(case, death, case.findings)
+    derived = tuple(finding for rule in rules.ALL for finding in rule(case, death))
+    found = evidence_stage.distinct((*sifted.evidence, *derived))
+    lines = sum(source.lines for source in case.sources)
+    return Judged(death, rank.rank(case.library, found, lines), found, sifted.decoys)
+
+
+def incident_of(case: Case, deaths: Sequence[Death]) -> Incident:
+    """One incident from the deaths of a loop: the first death that can be explained explains the loop."""
+    judged = [judge(case, death) for death in deaths]
+    chosen = next((j for j in judged if j.decided), judged[0])
+    hypotheses = chosen.hypotheses if chosen.decided else (_unknown(case, chosen), *chosen.hypotheses)
+    hypotheses = (replace(hypotheses[0], confidence=_agreed(judged, chosen)), *hypotheses[1:])
+    return assemble(case, chosen, hypotheses, tuple(deaths))
+
+
+def _agreed(judged: Sequence[Judged], chosen: Judged) -> Confidence:
+    """Deaths of a loop as witnesses: the same cause again corroborates, an unexplained first death takes certainty."""
+    if not chosen.decided:
+        return Confidence.UNDETERMINED
+    top = chosen.hypotheses[0]
+    again = sum(j.decided and j.hypotheses[0].cause.id == top.cause.id for j in judged)
+    if top.confidence is Confidence.LIKELY and again >= 2 and not top.against:
+        return Confidence.ESTABLISHED
+    if top.confidence is Confidence.ESTABLISHED and judged[0] is not chosen and again < 2:
+        return Confidence.LIKELY
+    return top.confidence
+
+
+def assemble(case: Case, judged: Judged, hypotheses: tuple[Hypothesis, ...], deaths: tuple[Death, ...]) -> Incident:
+    top = hypotheses[0]
+    used = {(f.signature, f.locator) for f in top.evidence}
+    explained = tuple(
+        f
+        for f in judged.evidence
+        if (f.signature, f.locator) not in used and (f.role is Role.CONSEQUENCE or rank.matches(top.cause.explains, f))
+    )
+    times = [death.time_s for death in deaths if death.time_s]
+    start = min((rank.first_s(top.decisive), *times), default=float("inf"))
+    return Incident(
+        id="",
+        entity=judged.death.entity,
+        start_s=start if start not in (0.0, float("inf")) else None,
+        end_s=max(times) if times else None,
+        deaths=deaths,
+        hypotheses=hypotheses,
+        chain=_chain(top, explained, deaths),
+        consequences=tuple(sorted(explained, key=evidence_stage.order)),
+        decoys=judged.decoys,
+        contributing=tuple(
+            f
+            for f in judged.evidence
+            if f.role is Role.SYMPTOM and (f.signature, f.locator) not in used and f not in explained
+        ),
+        observations=tuple(f for f in judged.evidence if f.signature.startswith("derived.")),
+    )
+
+
+def _chain(top: Hypothesis, explained: Sequence[Finding], deaths: Sequence[Death]) -> tuple[ChainLink, ...]:
+    root = first_cause(top)
+    links = [ChainLink(root, "root")] if root is not None else []
+    seen = {root.signature} if root is not None else set()
+    for finding in sorted(explained, key=evidence_stage.order):
+        if finding.signature not in seen and len(links) < 8:
+            seen.add(finding.signature)
+            links.append(ChainLink(finding, "explained"))
+    return tuple(links)
+
+
+def first_cause(hypothesis: Hypothesis) -> Finding | None:
+    """The line that a reader should look at first: the earliest decisive finding, printed lines before derived ones."""
+    if not hypothesis.decisive:
+        ends = [f for f in hypothesis.supporting if f.signature == "derived.unexplained_exit"]
+        return min(ends, key=evidence_stage.order, default=None)
+    ground = [base for f in hypothesis.decisive for base in (f.rests_on or (f,))]
+    earliest = min(ground, key=evidence_stage.order)
+    same_moment = [f for f in ground if f.time.earliest_s <= earliest.time.latest_s + REPORT_DELAY_S]
+    return min(
+        same_moment,
+        key=lambda f: (_distance(f), round(f.time.uncertainty_s, 1), *evidence_stage.order(f)),
+        default=earliest,
+    )
+
+
+def _distance(finding: Finding) -> int:
+    """How far a source is from the fact: the kernel acts, the kubelet hears of it, an event retells it."""
+    return _DISTANCES.get(finding.event.channel, 1)
+
+
+def _unknown(case: Case, judged: Judged) -> Hypothesis:
+    cause = case.library.causes["insufficient_evidence"]
+    draft = rank.rank_one(cause, judged.evidence)
+    return replace(draft, confidence=Confidence.UNDETERMINED)

@@ -1,0 +1,134 @@
+"""Bundles in which nothing died: faults without a victim, saturation, refused requests, and plain health."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..model import Event, Finding, Role
+from . import evidence as evidence_stage
+from . import rank, rules, trends
+from .case import Case, conclude
+from .judge import Judged, assemble, judge
+from .model import Confidence, Death, Decoy, Incident, Trend
+from .rules.series import FULL_PCT, saturation
+
+REFUSALS = (
+    "vllm.context_length_exceeded",
+    "vllm.request_bad",
+    "vllm.request_too_big_for_kv",
+    "vllm.queue_full",
+    "tgi.overloaded",
+)
+REFUSED = frozenset({400, 413, 422, 429})
+MANY_REFUSALS = 3
+
+
+def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
+    """Trouble that nobody died of here: a fault line without its victim, a full KV cache, refused requests."""
+    if known:
+        return
+    for finding in case.findings:
+        if finding.role is not Role.CAUSE or finding.quoted or _survived(case, finding):
+            continue
+        death = Death(case.entities.of(finding.event), finding.time.utc_s, (finding.event,), None, None, "", False)
+        judged = judge(case, death)
+        if judged.decided:
+            yield assemble(case, judged, judged.hypotheses, ())
+            return
+    for build in (_saturated, _refused):
+        found = build(case)
+        if found is not None:
+            yield found
+            return
+
+
+def _survived(case: Case, finding: Finding) -> bool:
+    """True when some engine went on working after a fault, or the fault is another's."""
+    for life in case.lives:
+        if finding.locator.source in life.sources:
+            if finding.locator.source == life.start.locator.source and finding.locator.line < life.last_sign_line:
+                return True
+            continue
+        activity = life.last_activity
+        if activity is None or activity.time.utc_s is None or finding.time.utc_s is None:
+            continue
+        if activity.time.utc_s > finding.time.utc_s + 60.0:
+            return True
+    return False
+
+
+def _saturated(case: Case) -> Incident | None:
+    for trend in case.trends:
+        if trend.name == "kv_cache_usage_pct" and saturation(case, trend):
+            samples = next(s for s in case.samples if s.name == trend.name and s.source == trend.source)
+            point = next(p for p in trends.points_of(samples) if p[1] >= FULL_PCT)
+            finding = conclude("kv_saturated", trends.event_at(samples, point), {"kv_cache_usage_pct": trend.maximum})
+            preempted = tuple(case.named("vllm.preempted_v0", "sglang.retract"))
+            return _alone(case, "kv_saturation", (finding, *preempted), trend.entity)
+    return None
+
+
+def _refused(case: Case) -> Incident | None:
+    """Requests answered with 400, 413, 422 or 429, or messages that say why."""
+    refusals = tuple(case.named(*REFUSALS))
+    answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
+    total = max(sum(f.event.count for f in refusals), sum(event.count for event in answers))
+    planned = any(death.graceful for death in case.deaths)  # a rollout or a stop is what the bundle is about
+    if not total or planned or (total < MANY_REFUSALS and sum(s.lines for s in case.sources) > 200):
+        return None
+    place = refusals[0].event if refusals else answers[0]
+    fields = {"requests_refused": total, **(refusals[0].fields if refusals else {})}
+    finding = conclude("requests_refused", place, fields, refusals[:1])
+    return _alone(case, "request_rejected", (finding, *refusals), case.entities.of(place))
+
+
+def _alone(case: Case, cause: str, evidence: tuple[Finding, ...], entity: str) -> Incident:
+    death = Death(entity, evidence[0].time.utc_s, (), None, None, "", False)
+    hypothesis = rank.rank_one(case.library.causes[cause], evidence)
+    lines = sum(source.lines for source in case.sources)
+    confidence = Confidence.LIKELY if lines >= 10 else Confidence.POSSIBLE
+    decoys = evidence_stage.sift(case, death, case.findings).decoys
+    return assemble(case, Judged(death, (), evidence, decoys), (replace(hypothesis, confidence=confidence),), ())
+
+
+def no_fault(case: Case) -> Incident:
+    """Nothing died without being asked to: healthy when somebody was seen at work, else nothing can be said."""
+    findings: list[Finding] = []
+    for death in case.deaths:
+        findings += [f for rule in (rules.exits.rules,) for f in rule(case, death)]
+    working = [life for life in case.lives if life.ready is not None or life.last_activity is not None]
+    for life in working:
+        place = life.ready or life.last_activity or life.start
+        findings.append(conclude("service_healthy", place, {"phase": life.phase.value}))
+    stopped = [death for death in case.deaths if death.graceful]
+    planned = list(case.named("k8s.scaled", "k8s.rollout_progress"))
+    flat = [
+        t for t in case.trends if t.name == "gpu_memory_used_mib" and t.word in ("flat", "plateau") and t.points >= 30
+    ]
+    for trend in flat[:1]:
+        findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
+    findings += planned
+    healthy = bool(working or stopped or planned or flat)
+    cause = case.library.causes["healthy" if healthy else "insufficient_evidence"]
+    hypothesis = rank.rank_one(cause, findings)
+    if healthy:
+        sure = bool(working) and any(life.last_activity is not None for life in working)
+        seen = Confidence.ESTABLISHED if sure else Confidence.LIKELY if working or stopped else Confidence.POSSIBLE
+        hypothesis = replace(hypothesis, confidence=seen)
+    entity = working[0].entity if working else stopped[0].entity if stopped else ""
+    decoys = tuple(
+        Decoy(f, evidence_stage.harmless_reason(f, stopped))
+        for f in case.findings
+        if f.role in (Role.CAUSE, Role.SYMPTOM, Role.CONSEQUENCE)
+    )
+    death = Death(entity, None, (), None, None, "", True)
+    return assemble(case, Judged(death, (), tuple(findings), decoys), (hypothesis,), ())
+
+
+def point_of(case: Case, trend: Trend) -> Event:
+    """The last point of a trend, as an event to quote."""
+    samples = next(
+        s for s in case.samples if s.name == trend.name and s.source == trend.source and s.scope.gpu == trend.gpu
+    )
+    return trends.event_at(samples, trends.points_of(samples)[-1])

@@ -1,0 +1,206 @@
+"""Where in the engine a GPU allocation failed: by the frames of the traceback, else by how far the run had got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import regex
+
+from ...model import Event, Finding
+from ..case import Case, conclude
+from ..model import Death, Life, Phase
+
+OOM_SIGNATURES = frozenset(
+    {
+        "torch.oom",
+        "torch.oom_old",
+        "torch.memory_fraction",
+        "torch.cuda_error_oom",
+        "torch.cublas_alloc_failed",
+        "torch.mps_oom",
+        "torch.xla_oom",
+        "triton.cuda_oom",
+        "nccl.cuda_oom",
+        "vllm.weights_do_not_fit",
+        "vllm.weights_create_failed",
+        "vllm.sampler_warmup_oom",
+        "vllm.pooler_warmup_oom",
+    }
+)
+
+
+def _functions(*names: str) -> str:
+    """A pattern for frames `path:function` that end in one of the functions."""
+    return f":(?:{'|'.join(names)})$"
+
+
+_SITES: tuple[tuple[str, regex.Pattern[str]], ...] = tuple(
+    (name, regex.compile(pattern))
+    for name, pattern in (
+        ("oom_sampler_warmup", r":_?dummy_(?:sampler|pooler)_run"),
+        (
+            "oom_capturing_graphs",
+            _functions(
+                "capture_model",
+                "_?capture_cudagraphs?",
+                "graph_capture",
+                "profile_cudagraph_memory",
+                "capture_graph",
+                "init_cuda_graphs",
+                "compile_or_warm_up_model",
+                r"_?warmup_and_capture",
+            )
+            + "|cuda_graph_runner",
+        ),
+        (
+            "oom_allocating_kv",
+            _functions(
+                r"initialize_kv_cache\w*",
+                r"_?allocate_kv_cache\w*",
+                "initialize_cache",
+                "_init_cache_engine",
+                "init_memory_pool",
+                "_create_buffers",
+            )
+            + r"|cache_engine\.py",
+        ),
+        (
+            "oom_loading_weights",
+            _functions(
+                "load_model",
+                "load_weights",
+                "create_weights",
+                "process_weights_after_loading",
+                "initialize_model",
+                "get_model",
+                "from_pretrained",
+                "_load_pretrained_model",
+                "weight_loader",
+                "load_state_dict",
+            ),
+        ),
+        (
+            "oom_profiling",
+            _functions(
+                "profile_run",
+                "_?dummy_run",
+                "determine_available_memory",
+                "determine_num_available_blocks",
+                r"profile_multimodal\w*",
+            ),
+        ),
+        (
+            "oom_big_prefill",
+            _functions(
+                r"\w*prompt_logprobs?\w*",
+                "embed_multimodal",
+                "get_multimodal_embeddings",
+                "_execute_mm_encoder",
+                r"\w*vision\w*",
+            ),
+        ),
+        (
+            "oom_serving",
+            _functions(
+                "execute_model",
+                "step",
+                "_?engine_step",
+                "run_busy_loop",
+                "forward_batch_generation",
+                "forward_decode",
+                "forward_extend",
+                "prefill",
+                "decode_token",
+            ),
+        ),
+    )
+)
+"""From the most special site to the most general: `capture_model` calls `_dummy_run`."""
+_SITE_OF_SIGNATURE = {
+    "vllm.weights_do_not_fit": "oom_loading_weights",
+    "vllm.sampler_warmup_oom": "oom_sampler_warmup",
+    "vllm.pooler_warmup_oom": "oom_sampler_warmup",
+}
+_SITE_OF_PHASE = {
+    Phase.LOADING: "oom_loading_weights",
+    Phase.PROFILING: "oom_profiling",
+    Phase.CAPTURING: "oom_capturing_graphs",
+    Phase.SERVING: "oom_serving",
+    Phase.DRAINING: "oom_serving",
+}
+
+
+def rules(case: Case, death: Death) -> Iterator[Finding]:
+    """The site of the first allocation failure of the dying run."""
+    failure = first_failure(death.life)
+    if failure is not None:
+        yield from _site(case, death, failure)
+
+
+def first_failure(life: Life | None) -> Finding | None:
+    """The first GPU allocation failure that the run did not survive."""
+    if life is None:
+        return None
+    lost = [f for f in life.findings if f.signature in OOM_SIGNATURES]
+    return next(
+        (f for f in lost if f.locator.line > life.last_sign_line), lost[0] if lost and life.fatal in lost else None
+    )
+
+
+def _site(case: Case, death: Death, failure: Finding) -> Iterator[Finding]:
+    name, fields = site_of(case, death, failure)
+    yield conclude(name, failure.event, {**failure.fields, **fields}, (failure,))
+
+
+def site_of(case: Case, death: Death, failure: Finding) -> tuple[str, dict[str, str]]:
+    """Name of the derived finding for the place of a failure, with the basis and the phase."""
+    life = death.life
+    said = [
+        _SITE_OF_SIGNATURE.get(f.signature, "") for f in (life.findings if life else ()) if f.locator == failure.locator
+    ]
+    name = next(filter(None, said), "") or site_of_frames(_frames(life, failure))
+    phase = phase_at(case, life, failure.event) if life is not None else Phase.UNKNOWN
+    basis = "frames" if name else "phase"
+    if not name or (name == "oom_serving" and phase not in (Phase.SERVING, Phase.DRAINING, Phase.UNKNOWN)):
+        name = _SITE_OF_PHASE.get(phase, name or "oom_unknown_site")
+    return name, {"basis": basis, "phase": phase.value}
+
+
+def site_of_frames(frames: Sequence[str]) -> str:
+    """The most telling frame of a traceback, as the name of a derived finding; empty when none tells.
+
+    Special sites win over the general ones that call them: `capture_model` calls `_dummy_run`.
+    """
+    for name, pattern in _SITES:
+        if any(pattern.search(frame) for frame in frames):
+            return name
+    return ""
+
+
+def _frames(life: Life | None, failure: Finding) -> Sequence[str]:
+    frames = failure.event.fields.get("frames")
+    if frames or life is None:
+        return frames or ()
+    for other in life.findings:  # the same text may have been logged without its traceback first
+        if (
+            other.event.kind == "traceback"
+            and other.signature in OOM_SIGNATURES
+            and other.locator.source == failure.locator.source
+        ):
+            return other.event.fields.get("frames") or ()
+    return ()
+
+
+def phase_at(case: Case, life: Life, event: Event) -> Phase:
+    """How far the run had got when a line was written."""
+    phase = Phase.UNKNOWN
+    for finding in life.findings:
+        if finding.locator.source != event.locator.source:
+            continue
+        if finding.locator.line >= event.locator.line:
+            break
+        signature = case.library.signatures.get(finding.signature)
+        if signature is not None and signature.phase and signature.phase != Phase.DEAD:
+            phase = max(phase, Phase(signature.phase), key=list(Phase).index)
+    worked = life.last_activity is not None and life.last_activity.locator.line < event.locator.line
+    return Phase.SERVING if worked and phase in (Phase.UNKNOWN, Phase.STARTING) else phase

@@ -1,0 +1,43 @@
+"""Healthy systems: nothing but context and benign findings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from forensics.bundle import Bundle
+from forensics.ingest import read_bundle
+from forensics.model import Role
+from forensics.pipeline import load_library
+from forensics.signatures import Matcher
+
+LIBRARY = load_library()
+QUIET = (Role.CONTEXT, Role.BENIGN)
+
+
+def loud(*paths: Path) -> tuple[int, list[str]]:
+    """(lines read, findings that claim trouble)."""
+    matcher = Matcher(LIBRARY)
+    found: list[str] = []
+    lines = 0
+    for item in read_bundle(Bundle(tuple(map(str, paths))), LIBRARY.anchors()):
+        lines += item.source.lines
+        for event in item.parsed.events:
+            for hit in matcher.hits(event):
+                if hit.signature.role not in QUIET and not hit.quoted:
+                    found.append(f"{event.locator} {hit.signature.id}: {event.text[:120]}")
+    assert not matcher.diagnostics
+    return lines, found
+
+
+def test_healthy_logs_are_quiet(quiet_corpus: Path) -> None:
+    """On 20,000 lines of all speakers, with users who talk about crashes, nothing claims trouble."""
+    lines, found = loud(quiet_corpus)
+    assert lines >= 20_000
+    assert found == []
+
+
+def test_every_speaker_is_recognised(quiet_corpus: Path) -> None:
+    """The corpus proves something only when its lines reach the channels of the signatures."""
+    read = read_bundle(Bundle((str(quiet_corpus),)), LIBRARY.anchors(), prefilter=False)
+    channels = {event.channel for item in read for event in item.parsed.events}
+    assert {"engine", "kubelet", "runtime", "systemd", "kernel", "ray", "k8s", "host", "cgroup", "oomd"} <= channels
