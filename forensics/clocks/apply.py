@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..model import UNKNOWN_TIME, Basis, Event, RawStamp, Samples, StampForm, Timestamp
 from .ages import Capture
-from .lanes import Lanes
+from .lanes import Lanes, plausible
 from .skew import Skew
 from .solution import Solution
 from .steps import Steps
@@ -90,7 +90,7 @@ class Clocks:
         best: Timestamp | None = None
         for stamp, (index, position) in zip(event.stamps, places, strict=False):
             if stamp.form is StampForm.AGE:
-                found = self.aged(event, stamp)
+                found = self.aged(event, stamp) if plausible(stamp.form, stamp.seconds) else None
             elif index < 0:
                 continue
             else:
@@ -194,7 +194,7 @@ def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], floa
 
 
 def _row_instant(clocks: Clocks, index: int, line: int, seconds: float) -> float:
-    if not math.isfinite(seconds):
+    if not plausible(clocks.lanes.lanes[index].key.form, seconds):
         return math.nan
     time = clocks.instant(index, line, clocks.lanes.lanes[index].wall_of(line, seconds), 0.0)
     return math.nan if time is None or time.utc_s is None else time.utc_s

@@ -6,7 +6,6 @@ for seconds since boot, by boot. Only inside a lane can times be compared as pri
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import regex
 from .. import stamps
 from ..model import Event, Parsed, RawStamp, Samples, Source, StampForm
 from .stampers import NODE_LAYERS, LaneKey, Stampers
-from .yearless import in_year, nearest_year
+from .yearless import DAY_S, START_S, in_year, nearest_year
 
 EMBEDDED_LAYER = "embedded"
 """Instants that a message prints about itself; they anchor clocks and date nothing."""
@@ -25,6 +24,15 @@ _AUDIT = regex.compile(r"audit\((\d{10}\.\d{3}):\d+\)")
 _TS = regex.compile(r"(?:^|[ {,])(?:ts=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))")
 _MAX_SERIES_ROWS = 200_000
 _BACKWARDS_S = 2.0
+_CENTURY_S = 4102444800.0
+_RANGES = {
+    StampForm.INSTANT: (0.0, _CENTURY_S),
+    StampForm.LOCAL: (0.0, _CENTURY_S),
+    StampForm.YEARLESS: (START_S, START_S + 366 * DAY_S),
+    StampForm.CLOCK: (0.0, DAY_S),
+    StampForm.BOOT: (0.0, _CENTURY_S),
+    StampForm.AGE: (-DAY_S, _CENTURY_S),
+}
 _ZONE_PROBES = 4
 _BOOT_RESET_S = 5.0
 
@@ -95,7 +103,7 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
     resolutions: dict[LaneKey, float] = {}
     for number, event in enumerate(events):
         for position, stamp in enumerate((*event.stamps, *embedded(event))):
-            if not math.isfinite(stamp.seconds):
+            if not plausible(stamp.form, stamp.seconds):
                 continue
             key = stampers.key(event, stamp.layer, stamp.form)
             entries.setdefault(key, []).append(_Entry(event.locator.line, stamp.seconds, number, position, stamp.zone))
@@ -104,7 +112,7 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
         for key, rows in _series_rows(part.samples, stampers).items():
             entries.setdefault(key, []).extend(rows)
             resolutions.setdefault(key, 1.0)
-    result = Lanes([], events, [()] * len(events), {}, stampers)
+    result = Lanes([], events, [((-1, -1),) * len(event.stamps) for event in events], {}, stampers)
     found: dict[int, dict[int, tuple[int, int]]] = {}
     for key in sorted(entries):
         for boot, part_entries in enumerate(_boots(key, sorted(entries[key], key=lambda e: (e.line, e.stamp)))):
@@ -124,6 +132,12 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
         last = max(len(events[number].stamps) - 1, *places)
         result.places[number] = tuple(places.get(position, (-1, -1)) for position in range(last + 1))
     return result
+
+
+def plausible(form: StampForm, seconds: float) -> bool:
+    """Whether a printed time can be meant: between 1970 and 2100; false for NaN."""
+    low, high = _RANGES[form]
+    return low <= seconds < high
 
 
 def embedded(event: Event) -> tuple[RawStamp, ...]:
@@ -148,9 +162,9 @@ def _series_rows(series: Sequence[Samples], stampers: Stampers) -> Mapping[LaneK
         step = 1 + len(samples.lines) // _MAX_SERIES_ROWS
         row = rows.setdefault(stampers.series_key(samples), {})
         for position in range(0, len(samples.lines), step):
-            if math.isfinite(samples.stamps[position]):
+            if plausible(samples.form, samples.stamps[position]):
                 row.setdefault(samples.lines[position], samples.stamps[position])
-    return {key: [_Entry(line, seconds, -1, -1) for line, seconds in row.items()] for key, row in rows.items()}
+    return {key: [_Entry(line, seconds, -1, -1) for line, seconds in row.items()] for key, row in rows.items() if row}
 
 
 def _boots(key: LaneKey, entries: list[_Entry]) -> list[list[_Entry]]:

@@ -16,7 +16,7 @@ import regex
 
 from .. import stamps
 from ..model import Source, StampForm
-from .lanes import Lane, Lanes
+from .lanes import Lane, Lanes, plausible
 from .yearless import DAY_S, in_year, is_leap_day, nearest_year, without_year
 
 _HALF_YEAR_S = 183 * DAY_S
@@ -52,14 +52,14 @@ class _Clues:
 
 def newest(sources: Sequence[Source], lanes: Lanes, captured_at_s: float | None) -> Newest | None:
     """The latest dated thing of the bundle."""
-    if captured_at_s is not None:
+    if captured_at_s is not None and plausible(StampForm.INSTANT, captured_at_s):
         return Newest(captured_at_s, "the given capture time", 1.5 * DAY_S)
     captures = [
         stamp.seconds
         for event in lanes.events
         if event.kind == "capture"
         for stamp in event.stamps
-        if stamp.form in (StampForm.INSTANT, StampForm.LOCAL)
+        if stamp.form in (StampForm.INSTANT, StampForm.LOCAL) and plausible(stamp.form, stamp.seconds)
     ]
     if captures:
         return Newest(max(captures), "the recorded capture", 1.5 * DAY_S)
@@ -69,7 +69,7 @@ def newest(sources: Sequence[Source], lanes: Lanes, captured_at_s: float | None)
     named = [moment for source in sources if (moment := _date_in_path(source.path)) is not None]
     if named:
         return Newest(max(named), "a date in a file name", 1.5 * DAY_S)
-    written = [source.mtime_s for source in sources if source.mtime_s]
+    written = [s.mtime_s for s in sources if s.mtime_s and plausible(StampForm.INSTANT, s.mtime_s)]
     if written:
         return Newest(max(written), "the file times", 1.5 * DAY_S, sure=False)
     rendered = _dated(lanes, kernel=True)  # perhaps on another machine, months off
@@ -77,14 +77,14 @@ def newest(sources: Sequence[Source], lanes: Lanes, captured_at_s: float | None)
 
 
 def _dated(lanes: Lanes, kernel: bool) -> float | None:
-    return max(
-        (
-            max(lane.walls)
-            for lane in lanes.lanes
-            if lane.key.form in (StampForm.INSTANT, StampForm.LOCAL) and (lane.key.layer == "dmesg") == kernel
-        ),
-        default=None,
-    )
+    """The last dated line; lanes of a single line (a date in a sentence) speak only where no other does."""
+    lasts = [
+        (max(lane.walls), len(lane.walls) > 1)
+        for lane in lanes.lanes
+        if lane.key.form in (StampForm.INSTANT, StampForm.LOCAL) and (lane.key.layer == "dmesg") == kernel
+    ]
+    several = [last for last, many in lasts if many]
+    return max(several or [last for last, _ in lasts], default=None)
 
 
 def _date_in_path(path: str) -> float | None:
@@ -100,7 +100,7 @@ def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mappi
     clues = _clues(lanes)
     for index, clue in clues.items():
         lane = lanes.lanes[index]
-        if year is not None:
+        if year is not None and 1970 <= year < 2100:
             last, note, doubt_s = year, "year given", 0.0
         elif clue.beside:
             last, note, doubt_s = clue.beside.most_common(1)[0][0], "year printed beside it", 0.0
@@ -131,7 +131,7 @@ def _clues(lanes: Lanes) -> dict[int, _Clues]:
             own_s = lanes.lanes[index].walls[position]
             if len(event.stamps) > 1 and clue.beside.total() < _MOST_VOTES:
                 for stamp in event.stamps:
-                    if stamp.form in (StampForm.INSTANT, StampForm.LOCAL):
+                    if stamp.form in (StampForm.INSTANT, StampForm.LOCAL) and plausible(stamp.form, stamp.seconds):
                         clue.beside[nearest_year(own_s, stamp.seconds) - clue.turns[position]] += 1
             if len(clue.weekdays) < _MOST_VOTES and (weekday := _WEEKDAY.search(event.raw[:160])):
                 clue.weekdays.append((position, _DAYS.index(weekday[1])))

@@ -161,5 +161,6 @@ def _numbered(incident: Incident, names: Mapping[tuple[str, Locator], str]) -> I
         chain=tuple(replace(link, finding=_with_id(link.finding, names)) for link in incident.chain),
         consequences=own(incident.consequences),
         contributing=own(incident.contributing),
+        evidence=own(incident.evidence),
         decoys=tuple(replace(d, finding=_with_id(d.finding, names)) for d in incident.decoys),
     )

@@ -13,7 +13,8 @@ from ..model import Finding
 from .case import Case
 from .ledger import arguments_of, build, values_of
 from .model import Incident, Life
-from .rules.probes import budgets_s, load_time
+from .rules.oom_site import first_failure
+from .rules.probes import budgets_s, load_time, probe_kill_of
 
 _ARGUMENTS = (
     "max_model_len",
@@ -48,6 +49,13 @@ _LEDGER = (
 _OBSERVED = frozenset(
     {"derived.kv_low", "derived.kv_full", "derived.queue_grew", "derived.gpu_climb", "derived.host_climb"}
 )
+_TERM_FACTS = {
+    "total": "gpu_total_gib",
+    "utilization": "gpu_memory_utilization",
+    "budget": "requested_gib",
+    "activation": "activation_peak_gib",
+    "weights": "weights_gib",
+}
 _COUNTED = ("container_state", "container_terminated", "container_waiting", "docker_state")
 _HIDDEN = frozenset(
     {
@@ -85,6 +93,11 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
         _evidence(finding, facts)
     _deaths(case, incident, facts)
     _curves(case, incident, facts)
+    if incident.hypotheses[0].cause.id == "host_oom.node":
+        _node(case, incident, facts)
+    spec = case.spec(incident.entity)
+    if spec is not None and incident.hypotheses[0].cause.id.startswith("probe_"):
+        _probes(spec.fields, facts)
     return dict(sorted(facts.items()))
 
 
@@ -140,12 +153,55 @@ def _evidence(finding: Finding, facts: dict[str, Any]) -> None:
         facts["gpu_free_mib"] = round(free * 1024, 2)
 
 
+def _count_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """How often each kind of end was seen: allocation failures, kernel kills, probe kills, refused starts."""
+    lives = [life for life in case.lives if case.entities.same(life.entity, incident.entity)]
+    counts = {
+        "cuda_oom_count": sum(first_failure(life) is not None for life in lives),
+        "refused_starts_count": sum(
+            any(f.signature == "vllm.free_memory_low" for f in life.findings) for life in lives
+        ),
+        "kill_count": len(
+            {
+                (event.fields.get("victim_pid"), event.fields.get("victim_comm"))
+                for death in incident.deaths
+                for event in death.witnesses
+                if event.kind == "kernel_oom"
+            }
+        ),
+        "probe_kill_count": len({kill.locator for death in incident.deaths if (kill := probe_kill_of(case, death))}),
+    }
+    facts.update({name: count for name, count in counts.items() if count})
+
+
+def _node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """For an exhausted node: its memory, and who held most of it when the kernel looked."""
+    for event in case.of_kind("meminfo"):
+        if event.fields.get("mem_total_kib"):
+            facts["node_memory_kib"] = event.fields["mem_total_kib"]
+            break
+    kills = [f.event for f in incident.hypotheses[0].decisive if f.event.kind == "kernel_oom"]
+    tasks = [task for event in kills[:1] for task in event.fields.get("tasks", ())]
+    for task in tasks[:1]:
+        facts |= {f"largest_task_{key}": task[key] for key in ("comm", "pid", "rss_kib") if task.get(key) is not None}
+
+
+def _probes(spec: Mapping[str, Any], facts: dict[str, Any]) -> None:
+    for probe in ("startup", "liveness"):
+        for name in ("delay_s", "period_s", "timeout_s", "failure"):
+            if spec.get(f"{probe}_{name}") is not None:
+                facts[f"{probe}_{name.replace('failure', 'failure_threshold')}"] = spec[f"{probe}_{name}"]
+
+
 def _curves(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     """Peaks of the GPU memory curves that concern the incident."""
     peaks = [t for t in case.trends if t.name == "gpu_memory_used_mib" and t.points > 1]
     own = [t for t in peaks if case.entities.same(t.entity, incident.entity)] or peaks
     if own:
         facts["gpu_memory_peak_mib"] = max(t.maximum for t in own)
+    for event in case.of_entity(case.of_kind("metrics"), incident.entity):
+        if event.fields.get("preemptions_total") is not None:
+            facts["preemptions_total"] = event.fields["preemptions_total"]
 
 
 def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
@@ -153,6 +209,7 @@ def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     if codes:
         facts["exit_code"] = codes[-1]
     facts["deaths_seen"] = len(incident.deaths)
+    _count_ends(case, incident, facts)
     counts = [
         int(event.fields["restart_count"])
         for event in case.of_entity(case.of_kind(*_COUNTED), incident.entity)
@@ -166,3 +223,6 @@ def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     for ledger in build(case, incident)[:1]:
         for name, value in ledger.facts.items():
             facts.setdefault(name, value)
+        for row in ledger.rows:
+            if row.gib is not None and row.term in _TERM_FACTS:
+                facts.setdefault(_TERM_FACTS[row.term], row.gib)

@@ -84,6 +84,7 @@ def assemble(case: Case, judged: Judged, hypotheses: tuple[Hypothesis, ...], dea
             if f.role is Role.SYMPTOM and (f.signature, f.locator) not in used and f not in explained
         ),
         observations=tuple(f for f in judged.evidence if f.signature.startswith("derived.")),
+        evidence=judged.evidence,
     )
 
 

@@ -71,8 +71,17 @@ def _ledger(case: Case, life: Life) -> Ledger | None:
                 known[term], evidence[term] = float(values[name][0]), values[name][1]
                 break
     arguments = arguments_of(case, life)
-    if "utilization" not in known and isinstance(arguments.get("gpu_memory_utilization"), int | float):
-        known["utilization"] = float(arguments["gpu_memory_utilization"])
+    if "utilization" not in known:
+        stated = arguments.get("gpu_memory_utilization")
+        default = default_utilization(str(arguments.get("engine_version") or ""))
+        if isinstance(stated, int | float):
+            known["utilization"] = float(stated)
+        elif default is not None:
+            known["utilization"] = default
+    if "total" not in known:
+        card = card_total_gib(case)
+        if card is not None:
+            known["total"] = card
     if len(known.keys() & {"weights", "kv_cache", "budget", "consumed"}) < 2:
         return None
     derived = _derive(known)
@@ -82,6 +91,24 @@ def _ledger(case: Case, life: Life) -> Ledger | None:
         if term in known
     )
     return Ledger(life.entity, life.sources[0], rows, _difference(known, derived), _kv_facts(case, life, values, known))
+
+
+def default_utilization(version: str) -> float | None:
+    """vLLM's own default: 0.90 up to 0.19, 0.92 from 0.20 (`config/cache.py`); none for an unknown version."""
+    parts = version.removeprefix("v").split(".")
+    if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
+        return None
+    return 0.92 if (int(parts[0]), int(parts[1])) >= (0, 20) else 0.90
+
+
+def card_total_gib(case: Case) -> float | None:
+    """Total memory of the cards as nvidia-smi shows it, when all cards of the bundle are alike."""
+    totals = {
+        float(value)
+        for event in case.of_kind("gpu_state")
+        if isinstance(value := event.fields.get("memory_total_mib"), int | float)
+    }
+    return round(totals.pop() / 1024, 3) if len(totals) == 1 else None
 
 
 def _derive(known: dict[str, float]) -> set[str]:

@@ -142,6 +142,8 @@ class Incident:
     contributing: tuple[Finding, ...]
     observations: tuple[Finding, ...] = ()
     """What the rules concluded about the death that was judged, used or not."""
+    evidence: tuple[Finding, ...] = ()
+    """Everything that counted when that death was judged; each cause took its part of it."""
 
 
 @dataclass(frozen=True, slots=True)

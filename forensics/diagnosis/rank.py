@@ -28,7 +28,7 @@ def rank(library: Library, evidence: Sequence[Finding], context_lines: int) -> t
     drafts = [_draft(cause, evidence) for cause in library.causes.values() if cause.id not in NO_FAULT]
     drafts = [draft for draft in drafts if draft.decisive or draft.supporting]
     drafts = _folded(drafts)
-    drafts.sort(key=_key)
+    drafts.sort(key=key)
     ranked = [replace(draft, confidence=_confidence(draft, context_lines)) for draft in drafts]
     return tuple(h for h in ranked if h is ranked[0] or _adds(h, ranked[0]))
 
@@ -71,13 +71,14 @@ def _folded(drafts: list[Hypothesis]) -> list[Hypothesis]:
     ordered = sorted((d for d in drafts if d.decisive), key=lambda d: (first_s(d.decisive), len(d.against), d.cause.id))
     folded: list[Hypothesis] = []
     for draft in ordered:
-        kept = tuple(f for f in draft.decisive if not any(_explains(other, draft, f) for other in folded))
+        kept = tuple(f for f in draft.decisive if not any(explains(other, draft, f) for other in folded))
         folded.append(replace(draft, decisive=kept, supporting=draft.supporting))
     rest = [d for d in drafts if not d.decisive]
     return [d for d in (*folded, *rest) if d.decisive or d.supporting]
 
 
-def _explains(cause: Hypothesis, other: Hypothesis, finding: Finding) -> bool:
+def explains(cause: Hypothesis, other: Hypothesis, finding: Finding) -> bool:
+    """True when an uncontradicted cause makes a decisive finding of another cause its consequence."""
     if cause.cause.id == other.cause.id or not cause.decisive or cause.against:
         return False
     if not matches(cause.cause.explains, finding):
@@ -94,7 +95,11 @@ def first_s(findings: Sequence[Finding]) -> float:
     return min((_moment(f) for f in findings), default=float("inf"))
 
 
-def _key(draft: Hypothesis) -> tuple[bool, int, float, int, int, str]:
+def key(draft: Hypothesis) -> tuple[bool, int, float, int, int, str]:
+    """What hypotheses are ranked by, in this order; the smallest wins.
+
+    No decisive finding, contradictions, time of the first decisive finding, decisive ones, supporting ones, id.
+    """
     moment = first_s(draft.decisive)
     bucket = moment if moment == float("inf") else moment // SAME_MOMENT_S
     return (

@@ -84,13 +84,19 @@ def summary(report: Report, attempts: Sequence[Attempt], advice: Mapping[str, An
     t = text.texts(language)
     d = report.diagnosis
     main = d.incidents[0]
+    ends = sorted(filter(None, (a.end_s for a in attempts)))
+    start_s = main.start_s if main.start_s is not None else next(iter(ends), None)
+    end_s = main.end_s if main.end_s is not None else max(ends, default=None)
     name = main.entity.partition(":")[2]
     lines = [{"key": "what", "text": d.verdict.cause.title[language] + (f" – `{text.fill('{n}', {'n': name})}`" if name else "")}]
-    lines.append({"key": "when", "text": _when(main.start_s, main.end_s, attempts, t)})
-    lines.append({"key": "impact", "text": impact(d.impact, t) or t["summary"]["impact_unknown"]})
-    fault = d.verdict.cause.id not in ("healthy", "insufficient_evidence")
+    well = d.verdict.cause.id == "healthy"
+    fault = not well and d.verdict.cause.id != "insufficient_evidence"
+    if not well:
+        lines.append({"key": "when", "text": _when(start_s, end_s, attempts, t)})
+    unseen = t["summary"]["impact_none" if well else "impact_unknown"]
+    lines.append({"key": "impact", "text": impact(d.impact, t) or unseen})
     cause = _because(d.verdict.decisive, report, language) if fault else ""
-    lines.append({"key": "cause", "text": cause or d.verdict.cause.summary[language]})
+    lines.append({"key": "cause" if fault else "verdict", "text": cause or d.verdict.cause.summary[language]})
     if d.first_cause is not None and fault:
         lines[-1] |= {"source": d.first_cause.locator.source, "line": d.first_cause.locator.line}
     lines.append({"key": "sure", "text": t["confidence"][d.verdict.confidence.value]})

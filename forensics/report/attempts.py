@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..diagnosis.model import Death, Life
+from ..diagnosis.model import Death, Life, Phase
 from ..model import Event
 from . import contract
 
@@ -104,11 +104,14 @@ def find(report: Report, owner: Owner) -> tuple[Attempt, ...]:
         death = next((d for d in homeless if d.life is not None and _same(d.life, life)), None)
         if death is not None:
             homeless.remove(death)
-        drafts.append((_container_start(starts, life) or life.start, life, death))
+        first = known(life.start)
+        if death is None and first is None and life.ready is None and life.phase is Phase.UNKNOWN:
+            continue  # nothing of it is known
+        began = None if first is None else _container_start(starts, first - START_BEFORE_S, first + 5.0)
+        drafts.append((began or life.start, life, death))
     for death in homeless:
-        before = [e for e in starts if death.time_s and (known(e) or 0.0) < death.time_s]
-        free = before[-1] if before and all(d[0] is not before[-1] for d in drafts) else None
-        drafts.append((free, None, death))
+        began = _container_start(starts, 0.0, death.time_s) if death.time_s else None
+        drafts.append((began if all(d[0] is not began for d in drafts) else None, None, death))
     drafts.sort(key=lambda d: known(d[0]) or (d[2].time_s if d[2] and d[2].time_s else float("inf")))
     return tuple(Attempt(n, *draft) for n, draft in enumerate(drafts, 1))
 
@@ -117,11 +120,9 @@ def _same(one: Life, other: Life) -> bool:
     return one.sources[0] == other.sources[0] and one.start.locator == other.start.locator
 
 
-def _container_start(starts: Sequence[Event], life: Life) -> Event | None:
-    first = known(life.start)
-    if first is None:
-        return None
-    near = [e for e in starts if first - START_BEFORE_S <= (known(e) or 0.0) <= first + 5.0]
+def _container_start(starts: Sequence[Event], earliest_s: float, latest_s: float) -> Event | None:
+    """The last start of a container within a span, as its best witness tells it."""
+    near = [e for e in starts if earliest_s <= (known(e) or 0.0) <= latest_s]
     near.sort(key=lambda e: known(e) or 0.0)
     last = len(near) - 1
     while last > 0 and (known(near[last]) or 0.0) - (known(near[last - 1]) or 0.0) <= SAME_START_S:

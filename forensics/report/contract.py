@@ -81,11 +81,11 @@ def life(item: Life) -> dict[str, Any]:
     }
 
 
-def source(item: Source) -> dict[str, Any]:
+def source(item: Source, title: str) -> dict[str, Any]:
     return {
         "path": item.path,
         "format": item.format,
-        "title": item.title,
+        "title": title,
         "lines": item.lines,
         "size_bytes": item.size_bytes,
         "sha256": item.sha256,

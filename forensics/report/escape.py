@@ -19,7 +19,7 @@ QUOTE_CHARS = 300
 _MARKDOWN = regex.compile(r"([\\`*{}\[\]<>#|~!$]|(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_]))")
 _LIST_MARK = regex.compile(r"^(?:[-+=]|\d+[.)](?=\s|$))")
 _SPAN = regex.compile(r"`([^`]+)`")
-_MERMAID_SAFE = regex.compile(r"[^\p{L}\p{N} .,:()/+=×·–±%_-]")
+_MERMAID_SAFE = regex.compile(r"[^\p{L}\p{N} .,:()/+=×·–±%'’_-]")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 

@@ -97,7 +97,7 @@ class Report:
             "findings": [self._finding(f, language) for f in d.findings],
             "lives": [contract.life(life) for life in d.lives],
             "series": [contract.trend(trend) for trend in d.trends],
-            "sources": [contract.source(source) for source in self.sources],
+            "sources": [contract.source(source, text.source_title(source.title, language)) for source in self.sources],
             "diagnostics": [contract.diagnostic(diagnostic) for diagnostic in self.diagnostics],
         }
 
@@ -147,6 +147,7 @@ class Report:
         return {
             "finding": finding.id,
             "signature": finding.signature,
+            "role": finding.role.value,
             "title": self.title(finding.signature, language),
             "sentence": text.sentence(finding, language),
             "source": finding.locator.source,

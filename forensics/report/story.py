@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROWS = 40
 """Most rows of the story; the JSON's `timeline` has all."""
-FEWEST = 12
+FEWEST = 10
 """Below this many rows, context fills up."""
 MANY_RUNS = 8
 """With more runs than this, those in the middle are told by the restart table only."""
@@ -36,6 +36,8 @@ _LATER = frozenset({"other_run", "after"})
 """Reasons that make a finding a repeat or a consequence rather than a false sign."""
 CLUSTER_S = 30.0
 
+NO_FAULT = frozenset({"healthy", "insufficient_evidence"})
+"""Verdicts without a root cause to mark."""
 ROOT, END, START, STOP, EVIDENCE, SIDE, CONTEXT, NOISE = range(8)
 
 LANES = ("gpu", "kernel", "engine", "container", "kubelet", "request")
@@ -86,10 +88,13 @@ class Story:
         self._root_names = {f.signature for f in d.findings if d.first_cause and f.locator == d.first_cause.locator}
         self._root_names -= {name for name in self._root_names if name.startswith("derived.")}
         self._root = d.first_cause.locator if d.first_cause else None
+        self._fault = d.verdict.cause.id not in NO_FAULT
         self._witnesses = {e.locator for death in main.deaths for e in death.witnesses}
         self._starts = {a.started.locator for a in attempts if a.started}
         self._ready = {a.life.ready.locator for a in attempts if a.life and a.life.ready}
         self._from_s = main.start_s
+        self._dated = sum(attempt_stage.known(e) is not None for e in report.timeline) * 2 > len(report.timeline)
+        """True when most times are known, so that vague ones may step back."""
 
     def rows(self, language: str) -> tuple[list[dict[str, Any]], int]:
         """Rows in order, and how many facts were left out."""
@@ -115,6 +120,8 @@ class Story:
         events += [a.started for a in self._attempts if a.started]
         events += [a.life.ready for a in self._attempts if a.life and a.life.ready]
         events += [f.event for f in d.verdict.evidence]
+        if self._dated:
+            events = [e for e in events if e.time.utc_s is not None or e.locator == self._root]
         seen = {(e.locator, e.kind == "access"): e for e in reversed(events)}
         return sorted(seen.values(), key=timeline.sort_key)
 
@@ -176,6 +183,10 @@ class Story:
         return f"{event.kind} {reason or regex.sub(r'[0-9a-f]{8,}|[0-9]+', '#', event.text[:120])}"
 
     def _weight(self, event: Event, findings: Sequence[Finding]) -> int:
+        vague = attempt_stage.known(event) is None and self._dated and event.locator != self._root
+        return min(self._plain_weight(event, findings) + (3 if vague else 0), NOISE)
+
+    def _plain_weight(self, event: Event, findings: Sequence[Finding]) -> int:
         where = event.locator
         if where == self._root:
             return ROOT
@@ -206,9 +217,7 @@ class Story:
             weight = NOISE if not findings else CONTEXT
         if where in self._decoys and weight > STOP:
             weight += 1
-        if event.time.utc_s is None or event.time.uncertainty_s > attempt_stage.VAGUE_S:
-            weight += 2
-        return min(weight, NOISE)
+        return weight
 
     def _choose(self, facts: Sequence[_Row]) -> list[_Row]:
         last = len(self._attempts)
@@ -235,9 +244,11 @@ class Story:
         t = text.texts(language)
         event, finding = row.lead, _leading(row.findings, self._decisive)
         kind = row.key if row.key in _SLACK_S else event.kind
+        if kind == "start" and not any(e.kind == "container_started" or e.fields.get("reason") == "Started" for e in row.events):
+            kind = "begin"
         label = t["kind"].get(kind)
         title = self._report.title(finding.signature, language) if finding is not None else ""
-        if label and (not title or kind in ("start", "ready") or (kind == "end" and finding and finding.signature.startswith("derived."))):
+        if label and (not title or kind in ("start", "begin", "ready") or (kind == "end" and finding and finding.signature.startswith("derived."))):
             title = label
         places: dict[str, dict[str, Any]] = {}
         for e in (event, *row.events):
@@ -248,7 +259,7 @@ class Story:
             "attempt": row.attempt,
             "title": title or event.text,
             "detail": _detail(row, finding, language),
-            **(self._report.quoted(event) if kind not in _SLACK_S else {"quote": ""}),
+            **(self._report.quoted(event) if row.key not in _SLACK_S else {"quote": ""}),
             "mark": self._mark(row),
             "finding": finding.id if finding is not None else None,
             "count": row.count,
@@ -258,12 +269,12 @@ class Story:
         }
 
     def _mark(self, row: _Row) -> str:
-        if row.lead.locator == self._root:
+        if row.lead.locator == self._root and self._fault:
             return "root"
         where = {event.locator for event in row.events}
         if where & self._evidence:
             return "evidence"
-        if where & self._decoys:
+        if where & self._decoys and row.key != "end":
             return "decoy"
         return "consequence" if any(f.role is Role.CONSEQUENCE for f in row.findings) else ""
 

@@ -82,6 +82,13 @@ def _shown(value: Any) -> str:
     return printable(str(value), 200).replace("`", "'")
 
 
+def source_title(title: str, language: str) -> str:
+    """A format in words; the part in brackets names a tool's own option and stays."""
+    known = texts(language).get("source_title", {})
+    name, bracket, shape = title.partition(" (")
+    return known.get(title) or (known[name] + bracket + shape if name in known else title)
+
+
 def headline(diagnosis: Diagnosis, language: str) -> str:
     """What happened, in one sentence."""
     return diagnosis.verdict.cause.title[language]

@@ -12,6 +12,8 @@ from typing import Any
 from . import escape, text
 
 Doc = Mapping[str, Any]
+BEFORE_S = 10.0
+NO_FAULT = ("healthy", "insufficient_evidence")
 VAGUE_S = 0.5
 """Below this a time is shown with milliseconds and without ±."""
 
@@ -103,15 +105,17 @@ def chain(data: Doc, t: Doc) -> list[dict[str, Any]]:
     """The causal chain as nodes: contributing factors, the root, its consequences, the end, what followed."""
     main = data["incidents"][0]
     links = main["chain"]
-    if not links:
+    if not links or data["verdict"]["cause"] in NO_FAULT:
         return []
+    links = _printed([link for link in links if link["why"] == "root" or not _earlier(link, links[0])])
     start = links[0]["utc"] or "9"
     before = [ref for ref in main["contributing"] if ref["utc"] is None or ref["utc"] <= start]
     nodes = [{**_node(ref), "kind": "contributing"} for ref in _titles(before)[:3]]
     nodes += [{**_node(link), "kind": link["why"]} for link in _titles(links)[:7]]
     ends = [death for death in main["deaths"] if not death["graceful"]]
     if ends:
-        first = ends[0]
+        root = links[0]["utc"] or ""
+        first = next((death for death in ends if (death["utc"] or "") >= root), ends[0])
         coded = text.fill(t["chain_text"]["end_code"], {"exit_code": first["exit_code"]}) or t["chain_text"]["end"]
         reason = f"{t['comma']}{first['reason']}" if first["reason"] not in ("", "Error") else ""
         place = first["witnesses"][0] if first["witnesses"] else {"source": None, "line": None}
@@ -121,6 +125,22 @@ def chain(data: Doc, t: Doc) -> list[dict[str, Any]]:
         nodes.append({"kind": "restart", "title": text.fill(t["chain_text"]["restart"], {"n": len(ends) - 1}) or "",
                       "utc": None, "source": None, "line": None})  # fmt: skip
     return nodes
+
+
+def _earlier(ref: Doc, root: Doc) -> bool:
+    """True for a "consequence" that was there well before its cause: it belongs to the run, not to the chain."""
+    a, b = instant(ref["utc"]), instant(root["utc"])
+    return a is not None and b is not None and (b - a).total_seconds() > BEFORE_S
+
+
+def _printed(links: Sequence[Doc]) -> list[Doc]:
+    """One link a line; what the line says itself wins over what a rule concluded from it."""
+    found: dict[tuple[str, int], Doc] = {}
+    for link in links:
+        place = (link["source"], link["line"])
+        if place not in found or (found[place]["signature"].startswith("derived.") and found[place]["why"] != "root"):
+            found[place] = link
+    return list(found.values())
 
 
 def _node(ref: Doc) -> dict[str, Any]:
@@ -245,13 +265,16 @@ def clock_rows(data: Doc) -> list[dict[str, Any]]:
 def decoys(data: Doc) -> list[dict[str, Any]]:
     """Decoys by what they are and why they are none: one row with its first place and a count.
 
-    Later repeats of what the verdict rests on or explains are no false signs and are left out.
+    What came later is listed only where it might be taken for a cause of its own: repeats of what the verdict rests on
+    or explains, and consequences, are no false signs.
     """
     main = data["incidents"][0]
-    told = {ref["signature"] for ref in (*main["chain"], *main["consequences"], *main["hypotheses"][0]["for"])}
+    known = (*main["chain"], *main["consequences"], *main["contributing"], *main["hypotheses"][0]["for"])
+    told = {ref["signature"] for ref in known}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for item in data["decoys"]:
-        if item["reason"] in ("other_run", "after") and item["signature"] in told:
+        later = item["reason"] in ("other_run", "after")
+        if later and (item["signature"] in told or item["role"] == "consequence"):
             continue
         row = found.setdefault((item["title"], item["text"]), {**item, "count": 0})
         row["count"] += 1

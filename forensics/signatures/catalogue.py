@@ -61,7 +61,7 @@ def confusion(library: Library) -> str:
     """
     matcher = Matcher(library)
     others: dict[str, Counter[str]] = {}
-    for owner, _, hit in law.crossings(library):
+    for owner, _, hit in law.crossings(library, library.signatures, declared=True):
         others.setdefault(owner.id, Counter())[hit.signature.id] += 1
     return "\n".join(_matrix_row(s, matcher, others.get(s.id, Counter())) for s in _sorted(library)) + "\n"
 

@@ -116,30 +116,38 @@ def _fields(path: str, key: str, example: Example, got: dict[str, object]) -> It
 def strangers(library: Library, chosen: frozenset[str] | None = None) -> Iterator[Problem]:
     """Signatures that fire on another one's examples without a declared overlap.
 
-    `chosen` limits the pairs to those with one of these.
+    `chosen` limits the pairs to those with one of these; the problem then is that one's.
     """
-    for owner, number, hit in crossings(library):
-        stranger = hit.signature
-        if chosen is not None and not {stranger.id, owner.id} & chosen:
-            continue
-        if stranger.id in owner.overlaps or owner.id in stranger.overlaps:
-            continue
+    own = library.signatures.keys() if chosen is None else chosen
+    for owner, number, hit in crossings(library, own):
         yield Problem(
-            path_of(owner.id), f"examples.{number}", f"{stranger.id} fires on it as well",
+            path_of(owner.id), f"examples.{number}", f"{hit.signature.id} fires on it as well",
             "narrow one of them, or list the other under `overlaps`", _shown(owner.examples[number - 1], hit),
+        )  # fmt: skip
+    few = Library({i: library.signatures[i] for i in own}, {})
+    for owner, number, hit in crossings(few, library.signatures.keys() - own, library):
+        yield Problem(
+            path_of(hit.signature.id), f"patterns.{hit.pattern}", f"fires on example {number} of {owner.id} as well",
+            f"narrow it, or list {owner.id} under `overlaps`", _shown(owner.examples[number - 1], hit),
         )  # fmt: skip
 
 
-def crossings(library: Library) -> Iterator[tuple[Signature, int, Hit]]:
+def crossings(
+    library: Library, owners: Iterable[str], examples: Library | None = None, declared: bool = False
+) -> Iterator[tuple[Signature, int, Hit]]:
     """(owner, number of its matching example, hit of another signature): the confusion matrix off its diagonal.
 
-    A near miss of one signature may be a true hit of another, so only matching examples count.
+    `library` fires, `examples` (the same one, if not given) holds the owners' examples. A near miss of one signature
+    may be a true hit of another, so only matching examples count. Declared overlaps are left out unless asked for.
     """
     matcher = Matcher(library)
-    for owner in library.signatures.values():
+    for owner in ((examples or library).signatures[i] for i in sorted(owners)):
         for number, example in enumerate(owner.examples, 1):
             if not example.pattern:
                 continue
             for hit in matcher.hits(event_of(example, owner)):
-                if hit.signature.id != owner.id and not hit.quoted:
+                stranger = hit.signature
+                if stranger.id == owner.id or hit.quoted:
+                    continue
+                if declared or not (stranger.id in owner.overlaps or owner.id in stranger.overlaps):
                     yield owner, number, hit

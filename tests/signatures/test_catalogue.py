@@ -42,7 +42,7 @@ def test_catalogue(text_snapshot: SnapshotAssertion) -> None:
 
 def test_matrix_shows_a_stranger() -> None:
     """The matrix is computed, not assumed: its off-diagonal entries are the crossings of the law."""
-    crossings = {(owner.id, hit.signature.id) for owner, _, hit in law.crossings(LIBRARY)}
+    crossings = {(owner.id, hit.signature.id) for owner, _, hit in law.crossings(LIBRARY, LIBRARY.signatures, declared=True)}
     rows = confusion(LIBRARY).splitlines()
     assert crossings
     for owner, stranger in crossings:

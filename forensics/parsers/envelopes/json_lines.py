@@ -119,7 +119,8 @@ def _ray_json(entry: dict[str, Any]) -> Layer | None:
     if not (isinstance(entry.get("label"), str) and "source_type" in entry and "message" in entry):
         return None
     when = entry.get("timestamp")
-    stamp = stamps.instant(float(str(when)), "ray") if _SECONDS.fullmatch(str(when)) else None
+    unit_s = 1e-3 if "." in str(when) else 1.0
+    stamp = stamps.instant(float(str(when)), "ray", unit_s) if _SECONDS.fullmatch(str(when)) else None
     return Layer(
         f"{entry['label']}: {entry['message']}", stamp, "ray", str(entry["source_type"]),
         str(entry.get("severity") or ""), scope=Scope(host=str(entry.get("host_name") or "")),
