@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from . import __version__, clocks, ingest, resources, timeline
@@ -98,8 +99,13 @@ def load_library(root: Path | None = None) -> Library:
 
     Raises `LibraryError` with all problems of a broken folder.
     """
-    built_in = load(resources.patterns(), DERIVED, trusted=True)
-    return built_in if root is None else load_over(built_in, root, DERIVED)
+    return _built_in() if root is None else load_over(_built_in(), root, DERIVED)
+
+
+@cache
+def _built_in() -> Library:
+    """Read once a process: reading takes longer than most bundles, and the library never changes."""
+    return load(resources.patterns(), DERIVED, trusted=True)
 
 
 def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:

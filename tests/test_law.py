@@ -32,19 +32,19 @@ def examples() -> Iterator[object]:
 @pytest.mark.parametrize("identity", sorted(LIBRARY.signatures))
 def test_file_is_complete(identity: str) -> None:
     """Every pattern is used by an example, and there is a line that must not match."""
-    assert [] == [str(problem) for problem in law.completeness(LIBRARY.signatures[identity])]
+    assert [str(problem) for problem in law.completeness(LIBRARY.signatures[identity])] == []
 
 
 @pytest.mark.parametrize(("identity", "number"), list(examples()))
 def test_example_does_what_it_says(identity: str, number: int) -> None:
     """It hits exactly the pattern it names, with the values it states, or nothing at all."""
     problems = law.example_of(LIBRARY.signatures[identity], number, MATCHER)
-    assert [] == [str(problem) for problem in problems]
+    assert [str(problem) for problem in problems] == []
 
 
 def test_no_signature_fires_on_anothers_examples() -> None:
     """The confusion matrix is diagonal, apart from overlaps that are declared."""
-    assert [] == [str(problem) for problem in law.strangers(LIBRARY)]
+    assert [str(problem) for problem in law.strangers(LIBRARY)] == []
 
 
 def test_library_is_large_and_proved() -> None:

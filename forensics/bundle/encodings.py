@@ -16,8 +16,8 @@ def decode(raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         pass
-    high = sum(byte >= 0x80 for byte in raw)
-    if 2 * len(_GBK_PAIRS.findall(raw)) >= 0.9 * high:
+    pairs = len(_GBK_PAIRS.findall(raw))
+    if pairs >= 2 and 2 * pairs >= 0.9 * sum(byte >= 0x80 for byte in raw):
         try:
             return raw.decode("gb18030")
         except UnicodeDecodeError:

@@ -6,9 +6,11 @@ import click
 
 from .. import __version__
 from .analyze import analyze
+from .explain import explain
 from .patterns import patterns
 from .sources import sources
 from .timeline import timeline
+from .verify import verify
 
 EPILOG = """\b
 Examples:
@@ -16,6 +18,7 @@ Examples:
   oomforensics analyze logs/ dmesg.txt -o report.md  several inputs, one incident
   kubectl logs pod --previous | oomforensics analyze -
   oomforensics analyze bundle.tgz --format json | jq .verdict
+  oomforensics verify report.json bundle.tgz         does the report still stand on the files?
   oomforensics patterns show vllm.kv_no_blocks
 
 Exit codes: 0 done, 1 --fail-on met, 2 usage, 3 nothing readable.
@@ -33,8 +36,10 @@ def cli() -> None:
 
 
 cli.add_command(analyze)
+cli.add_command(explain)
 cli.add_command(timeline)
 cli.add_command(sources)
+cli.add_command(verify)
 cli.add_command(patterns)
 
 

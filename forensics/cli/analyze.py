@@ -7,42 +7,75 @@ from pathlib import Path
 
 import click
 
-from .common import clear_errors, progress, say_diagnostics, write
-from .options import BundleOptions, bundle_options
+from . import output as output_stage
+from .common import clear_errors, progress, say_diagnostics
+from .options import BundleOptions, bundle_options, display_tz, redact, zone_of
 
 CONFIDENCES = ("established", "likely", "possible", "undetermined")
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command()
-@click.option("--format", "form", type=click.Choice(["md", "json"]), default="md", show_default=True,
-              help="Markdown post-mortem, or the JSON contract.")  # fmt: skip
+@click.command(epilog="""\b
+Examples:
+  oomforensics analyze bundle.tar.gz                        Markdown on standard output
+  oomforensics analyze bundle.tgz --format text             for the terminal
+  oomforensics analyze bundle.tgz --format html --format json -o out/
+  oomforensics analyze bundle.tgz --lang zh --display-tz Asia/Shanghai -o report.md
+  oomforensics analyze bundle.tgz --redact strict --redact-map private.json -o report.md
+  oomforensics analyze bundle.tgz --template our-postmortem.md.j2
+""")  # fmt: skip
+@click.option("--format", "forms", type=click.Choice(output_stage.FORMATS), multiple=True,
+              help="Markdown, HTML, JSON, text for terminals, or the timeline as CSV; may be repeated.  [default: md]")  # fmt: skip
 @click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Language of the report.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead of stdout.")
+@click.option("-o", "--output", metavar="PATH", help="Write to a file; several formats go into a folder.")
+@click.option("--template", type=_FILE, metavar="FILE", help="A Jinja template of your own; it gets the JSON as `data`.")
 @click.option("--fail-on", type=click.Choice(CONFIDENCES[:3]),
               help="Exit 1 when a fault is found with at least this confidence.")  # fmt: skip
-@click.option("--no-redact", is_flag=True, help="Keep tokens, credentials and e-mail addresses in quoted lines.")
+@display_tz
+@redact
+@click.option("--redact-map", type=_FILE, metavar="FILE",
+              help="With --redact strict: which name stands for what; kept, so that names stay the same. Private.")  # fmt: skip
+@click.option("--no-redact", is_flag=True, help="The same as --redact off.")
 @bundle_options
 def analyze(
     paths: tuple[str, ...],
     bundle: BundleOptions,
-    form: str,
+    forms: tuple[str, ...],
     lang: str,
-    output: Path | None,
+    output: str | None,
+    template: Path | None,
     fail_on: str | None,
+    display_tz: str,
+    redact: str,
+    redact_map: Path | None,
     no_redact: bool,
 ) -> None:
-    """Analyse BUNDLE (folder, .tar, .tar.gz, log file, or - for stdin) and print a post-mortem.
+    """Analyse BUNDLE (folder, archive, log file, or - for stdin) and print a post-mortem.
 
     Several inputs are analysed together, as one incident.
     """
     with clear_errors():
         from .. import pipeline
-        from ..report.render import render
+        from ..errors import OptionError
+        from ..report import pseudonyms, seal
+        from ..report.gate import Gate
+        from ..report.render import prepare
 
+        chosen = output_stage.targets(forms, template, output)
+        zone = None if display_tz == "UTC" else zone_of(display_tz, "--display-tz")
+        if redact_map is not None and redact != "strict":
+            raise OptionError("--redact-map says which pseudonym stands for what; it needs --redact strict")
+        names = pseudonyms.load(redact_map) if redact_map is not None else None
+        options = bundle.pipeline()
         with progress() as hook:
-            report = pipeline.analyze(*paths, options=bundle.pipeline(), progress=hook)
+            report = pipeline.analyze(*paths, options=options, progress=hook)
         say_diagnostics(report.diagnostics)
-        write(render(report, form, lang, redact=not no_redact), output)
+        if any(form in ("json", "template") for form, _ in chosen):
+            report = seal.sealed(report, paths, options.budget)
+        gate = Gate("off" if no_redact else redact, names)
+        output_stage.write_all(prepare(report, lang, gate), chosen, template, zone)
+        if redact_map is not None:
+            output_stage.write_private(pseudonyms.dump(gate.names), redact_map)
         verdict = report.diagnosis.verdict
         fault = verdict.cause.id not in ("healthy", "insufficient_evidence")
         if fail_on and fault and CONFIDENCES.index(verdict.confidence) <= CONFIDENCES.index(fail_on):

@@ -29,16 +29,14 @@ _SIZE = regex.compile(r"(?i)(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
-class Size(click.ParamType):
-    """A number of bytes: `500M`, `2GiB`, `1048576`. Units are powers of 1024."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = _SIZE.fullmatch(str(value).strip())
-        if found is None or float(found[1]) == 0:
-            self.fail(f"{value!r} is no size; write it like 500M or 8G", param, ctx)
-        return int(float(found[1]) * 1024 ** _POWERS[found[2].lower()])
+def _size(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
+    """Bytes of `500M`, `2GiB`, `1048576`; units are powers of 1024."""
+    if value is None:
+        return None
+    found = _SIZE.fullmatch(value.strip())
+    if found is None or float(found[1]) == 0:
+        raise click.BadParameter(f"{value!r} is no size; write it like 500M or 8G")
+    return int(float(found[1]) * 1024 ** _POWERS[found[2].lower()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,7 @@ _BUNDLE_OPTIONS = (
     click.option("--skew", multiple=True, metavar="HOST=SECONDS", help="Seconds that a host's clock runs ahead."),
     click.option("--patterns", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
                  help="Your own signatures; they add to the built-in ones, or replace those with the same id."),
-    click.option("--max-bytes", type=Size(), help="Most unpacked bytes of the bundle.  [default: 64G]"),
+    click.option("--max-bytes", metavar="SIZE", callback=_size, help="Most unpacked bytes of the bundle.  [default: 64G]"),
     click.option("--max-ratio", type=click.IntRange(1), metavar="N",
                  help="Most times its own size that a file may unpack to.  [default: 500]"),
     click.option("--max-members", type=click.IntRange(1), metavar="N", help="Most files.  [default: 200000]"),

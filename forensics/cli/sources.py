@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 VAGUE_S = 60.0
 """A span less sure than this is marked with `~`."""
+VERDICTS = ("exact", "solved", "assumed", "refused")
+"""Of a clock, best first."""
 
 
 @click.command(epilog="""\b
@@ -106,8 +108,9 @@ def _spans(reading: Reading) -> Mapping[str, dict[str, Any]]:
 
 
 COLUMNS = (
-    Column("file", least=12), Column("format", least=10), Column("owner", least=8), Column("lines", right=True, whole=True),
-    Column("span, UTC", least=10), Column("coverage", right=True), Column("clock", least=10),
+    Column("file", least=12), Column("format", least=10), Column("owner", least=8),
+    Column("lines", right=True, whole=True), Column("span, UTC", least=10), Column("coverage", right=True),
+    Column("clock", least=10),
 )  # fmt: skip
 
 
@@ -151,10 +154,9 @@ def owner(scope: Mapping[str, Any]) -> str:
 
 
 def _span(source: Mapping[str, Any]) -> str:
-    first, last = source["first_utc"], source["last_utc"]
-    if first is None:
+    if source["first_utc"] is None:
         return "-"
-    start, end = (moment[:19].replace("T", " ") for moment in (first, last))
+    start, end = (str(source[key])[:19].replace("T", " ") for key in ("first_utc", "last_utc"))
     about = "~" if (source["uncertainty_s"] or 0.0) > VAGUE_S else ""
     if start == end:
         return about + start
@@ -165,12 +167,12 @@ def _clocks(clocks: Iterable[Mapping[str, Any]]) -> Cell:
     """`journal: Asia/Shanghai, solved`, one line a clock."""
     known = list(clocks)
     lines = dict.fromkeys(_clock(clock, len(known) > 1) for clock in known)
-    worst = max((clock["verdict"] for clock in known), key=("exact", "solved", "assumed", "refused").index, default="exact")
+    worst = max((clock["verdict"] for clock in known), key=VERDICTS.index, default="exact")
     return Cell("\n".join(lines) or "-", {"assumed": "doubt", "refused": "bad"}.get(worst, ""))
 
 
 def _clock(clock: Mapping[str, Any], named: bool) -> str:
-    zone = clock["zone"] or ("age before capture" if clock["form"] == "age" else "UTC" if clock["verdict"] == "exact" else "")
+    zone = "age before capture" if clock["form"] == "age" else clock["zone"]
     skew = f", {clock['skew_s']:+g} s" if clock["skew_s"] else ""
     said = ", ".join(filter(None, (zone, clock["verdict"]))) + skew
     return f"{clock['layer']}: {said}" if named else said

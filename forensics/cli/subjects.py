@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 import regex
 
 from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from ..diagnosis.model import Diagnosis, Hypothesis
-    from ..model import Event, Finding
+    from ..diagnosis.model import Diagnosis
+    from ..model import Event, Finding, Locator, Source
+    from ..pipeline import Reading
 
 FINDING = regex.compile(r"[Ff]\d+")
 PLACE = regex.compile(r"(?P<source>.+):(?P<line>\d+)")
@@ -19,7 +21,7 @@ FIRST_CAUSE = "first-cause"
 
 
 def finding(diagnosis: Diagnosis, name: str) -> Finding | None:
-    """The finding with an id, or none for a name that is no such id. Raises `OptionError` for an id that is not used."""
+    """The finding with an id, none for a name that is no id. Raises `OptionError` for an unused id."""
     if not FINDING.fullmatch(name):
         return None
     found = next((f for f in diagnosis.findings if f.id == name.upper()), None)
@@ -30,50 +32,72 @@ def finding(diagnosis: Diagnosis, name: str) -> Finding | None:
     return found
 
 
-def hypotheses(diagnosis: Diagnosis, cause: str) -> tuple[Hypothesis, ...]:
-    """The hypotheses of all incidents about one cause, the main incident's first."""
-    return tuple(h for incident in diagnosis.incidents for h in incident.hypotheses if h.cause.id == cause)
+def first_cause(diagnosis: Diagnosis, name: str) -> Finding | None:
+    """The finding behind the word `first-cause`, none for other words. Raises `OptionError` when there is none."""
+    if name != FIRST_CAUSE:
+        return None
+    if diagnosis.first_cause is None:
+        raise OptionError(f"the bundle shows no first cause; its verdict is {diagnosis.verdict.cause.id}")
+    return diagnosis.first_cause
 
 
-def at(events: Iterable[Event], place: str) -> tuple[Event, ...]:
-    """The events at `file:line`; a file is named by its path in the bundle or by an end of it."""
-    found = PLACE.fullmatch(place)
-    if found is None:
-        return ()
-    source, line = found["source"], int(found["line"])
-    return tuple(
-        event for event in events
-        if event.locator.line <= line <= event.locator.line_end and is_end(event.locator.source, source)
-    )  # fmt: skip
+def source(sources: Sequence[Source], name: str) -> str:
+    """The path of a file that is named in full or by its last parts. Raises `OptionError` for none or several."""
+    from ..report.view import short
+
+    fitting = [s.path for s in sources if s.path.endswith(name)]
+    whole = [path for path in fitting if path == name] or [path for path in fitting if path.endswith(f"/{name}")]
+    fitting = whole or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        ends = short({"sources": [{"path": path} for path in fitting]})
+        raise OptionError(f"several files are called {name}; name {' or '.join(ends[path] for path in fitting[:5])}")
+    close = difflib.get_close_matches(name, [s.path for s in sources], 3, 0.5)
+    hint = f"; did you mean {' or '.join(close)}?" if close else "; see `oomforensics sources`"
+    raise OptionError(f"no file of the bundle is called {name}{hint}")
 
 
-def is_end(path: str, end: str) -> bool:
-    """True when `end` is the path or its last parts: `vllm.log` for `logs/vllm.log`."""
-    return path == end or path.endswith(f"/{end}")
+def at(events: Iterable[Event], path: str, line: int) -> tuple[Event, ...]:
+    """The events that a line is part of."""
+    return tuple(event for event in events if covers(event.locator, path, line))
 
 
-def anchor(diagnosis: Diagnosis, events: Iterable[Event], name: str) -> Event:
-    """The event that a name points at; for a cause the line that a reader should look at first.
+def covers(locator: Locator, path: str, line: int) -> bool:
+    return locator.source == path and locator.line <= line <= locator.line_end
+
+
+def anchor(reading: Reading, diagnosis: Diagnosis, name: str) -> Event:
+    """The event that a name points at; for a cause, the line that a reader should look at first.
 
     Raises `OptionError` with what can be named instead.
     """
-    from ..diagnosis.judge import first_cause
+    from ..diagnosis import judge
 
-    named = finding(diagnosis, name)
-    if named is None and name == FIRST_CAUSE:
-        named = diagnosis.first_cause
-        if named is None:
-            raise OptionError(f"the bundle shows no first cause (verdict: {diagnosis.verdict.cause.id}); name a finding")
+    named = finding(diagnosis, name) or first_cause(diagnosis, name)
     if named is None:
-        firsts = (first_cause(hypothesis) for hypothesis in hypotheses(diagnosis, name))
-        named = next((first for first in firsts if first is not None), None)
+        hypotheses = (h for incident in diagnosis.incidents for h in incident.hypotheses if h.cause.id == name)
+        named = next((first for h in hypotheses if (first := judge.first_cause(h)) is not None), None)
     if named is not None:
         return named.event
-    places = at(events, name)
-    if places:
-        return places[0]
-    causes = dict.fromkeys(h.cause.id for incident in diagnosis.incidents for h in incident.hypotheses if h.decisive)
+    place = PLACE.fullmatch(name)
+    if place is None:
+        unknown(reading, diagnosis, name)
+    path, line = source(reading.sources, place["source"]), int(place["line"])
+    there = at(reading.events, path, line)
+    if not there:
+        raise OptionError(f"{path}:{line} holds no event; `explain BUNDLE {path}:{line}` names its neighbours")
+    return there[0]
+
+
+def unknown(reading: Reading, diagnosis: Diagnosis, name: str) -> NoReturn:
+    """Raises `OptionError`: nothing is called so; says what is, and what looks alike."""
+    if name in reading.library.causes:
+        raise OptionError(f"nothing in this bundle speaks for {name}; `oomforensics explain BUNDLE {name}` says more")
+    close = difflib.get_close_matches(name, reading.library.causes, 3)
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    count = len(diagnosis.findings)
     raise OptionError(
-        f"nothing in this bundle is called {name!r}; name a finding (F1 … F{len(diagnosis.findings)}), a place such as "
-        f"logs/vllm.log:812, {FIRST_CAUSE}{''.join(f', {cause}' for cause in causes)}"
+        f"{name!r} is no file, cause, finding or line of this bundle{hint} "
+        f"(findings: {'F1' + (f' to F{count}' if count > 1 else '') if count else 'none'}; a line is named file:number)"
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +40,10 @@ Exit codes: 0 done, 2 usage, 3 nothing readable.
 """)  # fmt: skip
 @click.option("--since", metavar="TIME", help="First instant (ISO 8601; the display zone where it names none).")
 @click.option("--until", metavar="TIME", help="Last instant.")
-@click.option("--around", metavar="EVENT", help="A finding (F12), a cause, first-cause, or a place such as vllm.log:812.")
-@click.option("--window", metavar="SPAN", default=WINDOW, show_default=True, help="With --around: so much on either side.")
+@click.option("--around", metavar="EVENT",
+              help="A finding (F12), a cause, first-cause, or a place such as vllm.log:812.")  # fmt: skip
+@click.option("--window", metavar="SPAN", default=WINDOW, show_default=True,
+              help="With --around: so much on either side.")  # fmt: skip
 @click.option("--source", "globs", multiple=True, metavar="GLOB", help="Only files whose path or name fits.")
 @click.option("--kind", "kinds", multiple=True, help="Only events of this kind, such as kernel_oom or traceback.")
 @click.option("--channel", "channels", multiple=True, help="Only from this speaker, such as engine, kernel or k8s.")
@@ -118,10 +119,10 @@ def _around(wanted: Query, reading: Reading, report: Report, name: str, reach_s:
     """The query with the window around an event; around an event without a time, the file it stands in."""
     from dataclasses import replace
 
-    event = subjects.anchor(report.diagnosis, reading.events, name)
+    event = subjects.anchor(reading, report.diagnosis, name)
     moment = event.time.utc_s
     if moment is None:
-        click.echo(f"oomforensics: {event.locator} has no time that can be tied to UTC; showing its file instead", err=True)
+        click.echo(f"oomforensics: {event.locator} has no time in UTC; showing its file instead", err=True)
         return replace(wanted, sources=(*wanted.sources, event.locator.source))
     since = moment - reach_s if wanted.since_s is None else max(wanted.since_s, moment - reach_s)
     until = moment + reach_s if wanted.until_s is None else min(wanted.until_s, moment + reach_s)
@@ -175,21 +176,27 @@ def _say_left_out(reading: Reading, wanted: Query, chosen: Sequence[Event]) -> N
         click.echo(f"oomforensics: no event fits; kinds: {', '.join(kinds)}; channels: {', '.join(channels)}", err=True)
 
 
-def _exported(rows: Iterable[Mapping[str, Any]], form: str, output: Path | None) -> str | bytes:
-    from ..report.escape import csv as cell
+def _exported(rows: Sequence[Mapping[str, Any]], form: str, output: Path | None) -> str | bytes:
     from ..timeline import frame
     from ..timeline.rows import flat, timesketch
 
     if form == "parquet":
         return frame.parquet([flat(row) for row in rows])
     if form == "csv":
-        return frame.csv([{name: cell(value) if value is not None else None for name, value in flat(row).items()} for row in rows])
+        return frame.csv([_harmless(flat(row)) for row in rows])
     if form == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     imported = [row for row in map(timesketch, rows) if row is not None]
-    left = len(list(rows)) - len(imported)
+    left = len(rows) - len(imported)
     if left:
         click.echo(f"oomforensics: {left} events without a time are left out: Timesketch cannot hold them", err=True)
     if output is not None and output.suffix == ".csv":
-        return frame.csv([{name: cell(value) for name, value in row.items()} for row in imported])
+        return frame.csv([_harmless(row) for row in imported])
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in imported)
+
+
+def _harmless(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose cells no spreadsheet takes for formulas."""
+    from ..report import escape
+
+    return {name: None if value is None else escape.csv(value) for name, value in row.items()}

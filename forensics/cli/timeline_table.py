@@ -21,7 +21,8 @@ MANY_ROWS = 2000
 _ALONE, _FIRST, _MIDDLE, _LAST = " ", "╭", "│", "╰"
 _BASIS = {
     "exact": "exact", "zone_assumed": "zone assumed", "zone_solved": "zone solved", "year_solved": "year solved",
-    "boot_solved": "boot solved", "skew_corrected": "skew corrected", "relative_age": "from age", "file_order": "file order",
+    "boot_solved": "boot solved", "skew_corrected": "skew corrected", "relative_age": "from age",
+    "file_order": "file order",
 }  # fmt: skip
 
 
@@ -30,20 +31,20 @@ def show(rows: Sequence[Mapping[str, Any]], zone: tzinfo, zone_name: str, output
     marks = _brackets(rows)
     label = _label(zone_name, rows, zone)
     if tables.on_terminal(output) and len(rows) <= MANY_ROWS:
-        columns = (
+        fitted = (
             Column("", whole=True), Column(zone_name, least=12), Column("±, basis", least=8), Column("place", least=16),
             Column("event", least=24),
         )  # fmt: skip
-        tables.draw(columns, list(_by_day(rows, marks, zone)), title=f"Times in {label}", note=_note(rows))
+        tables.draw(fitted, list(_by_day(rows, marks, zone)), title=f"Times in {label}", note=_note(rows))
         return
     columns = (
-        Column(" "), Column(f"time, {label}"), Column("±", right=True), Column("basis"), Column("channel"), Column("kind"),
-        Column("place"), Column("event"),
+        Column(" "), Column(f"time, {label}"), Column("±", right=True), Column("basis"), Column("channel"),
+        Column("kind"), Column("place"), Column("event"),
     )  # fmt: skip
     cells = [
         [
-            Cell(mark), Cell(_when(row, zone, dated=True)), Cell(_spread(row)), Cell(_BASIS[row["basis"]]), Cell(row["channel"]),
-            Cell(row["kind"]), Cell(_place(row)), Cell(_event(row)),
+            Cell(mark), Cell(_when(row, zone, dated=True)), Cell(_spread(row)), Cell(_BASIS[row["basis"]]),
+            Cell(row["channel"]), Cell(row["kind"]), Cell(_place(row)), Cell(_event(row)),
         ]
         for row, mark in zip(rows, marks, strict=True)
     ]  # fmt: skip

@@ -61,8 +61,11 @@ class Solved:
 def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = ClockOptions()) -> Solved:
     """Times in UTC, with uncertainty and reason, for all events and samples of a bundle. Never raises on content."""
     sources = [source for source, _ in parsed]
+    given_s = options.captured_at_s
+    if given_s is not None and not lanes.plausible(StampForm.INSTANT, given_s):
+        given_s = None
     found = lanes.collect(parsed)
-    newest = years.newest(sources, found, options.captured_at_s)
+    newest = years.newest(sources, found, given_s)
     years.settle(found, newest, options.year, {source.path: source.mtime_s for source in sources})
     network = Network(found, anchors.links(found))
     declared = assume.declared_zones(found.lanes, found.events, options.tz)
@@ -71,15 +74,15 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     network.spread(named)
     network.steps = steps.find(found, network.solutions)
     network.spread(named)
-    hints = Hints(network, _captured(network, options), series_by_lane(parsed))
+    hints = Hints(network, _captured(network, given_s), series_by_lane(parsed))
     assume.boots(network, found.events, assume.recorded(network))
     assume.settle(network, hints, declared)
     recorded = assume.recorded(network)
     assume.boots(network, found.events, recorded)
     stepped = steps.find(found, network.solutions)
-    captured = _captured(network, options)
+    captured = _captured(network, given_s)
     newest_s = newest.seconds if newest is not None else None
-    captures = ages.captures(found, sources, captured, newest_s, options.captured_at_s)
+    captures = ages.captures(found, sources, captured, newest_s, given_s)
     skews = skew.of_hosts(found, stepped, dict(options.skew))
     solved = apply.Clocks(found, network.solutions, captures, skews, stepped, hints.ends, recorded)
     in_order = frozenset(
@@ -93,8 +96,6 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     )
 
 
-def _captured(network: Network, options: ClockOptions) -> list[float]:
+def _captured(network: Network, given_s: float | None) -> list[float]:
     """Instants of captures, as far as they are known by now."""
-    if options.captured_at_s is not None:
-        return [options.captured_at_s]
-    return sorted(set(assume.recorded(network).values()))
+    return [given_s] if given_s is not None else sorted(set(assume.recorded(network).values()))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..model import Event, Locator, Source, StampForm
-from .lanes import Lanes
+from ..model import Event, Locator, RawStamp, Source, StampForm
+from .lanes import Lanes, plausible
 from .offsets import ENOUGH
 
 _DAY_S = 86400.0
@@ -70,7 +70,7 @@ def captures(
     if not by_source:
         return {}
     known = _known(lanes.events)
-    written = {source.path: source.mtime_s for source in sources}
+    written = {s.path: s.mtime_s for s in sources if s.mtime_s and plausible(StampForm.INSTANT, s.mtime_s)}
     found: dict[str, Capture] = {}
     for source, events in sorted(by_source.items()):
         if given is not None:
@@ -83,8 +83,9 @@ def captures(
     own: dict[str, list[float]] = {}
     for event in lanes.events:
         if event.locator.source in by_source:
-            instants = [stamp.seconds for stamp in event.stamps if stamp.form is StampForm.INSTANT]
-            own.setdefault(event.locator.source, []).extend(instants)
+            instants = (s.seconds for s in event.stamps if s.form is StampForm.INSTANT)
+            plain = [seconds for seconds in instants if plausible(StampForm.INSTANT, seconds)]
+            own.setdefault(event.locator.source, []).extend(plain)
     for source in sorted(by_source):
         if source not in found:
             own_s = max(own.get(source, ()), default=None)
@@ -95,9 +96,11 @@ def captures(
 
 
 def _has_age(event: Event) -> bool:
-    return any(stamp.form is StampForm.AGE for stamp in event.stamps) or any(
-        key in event.fields for key in ("created_age_s", "last_restart_age_s")
-    )
+    return _age(event) is not None or any(key in event.fields for key in ("created_age_s", "last_restart_age_s"))
+
+
+def _age(event: Event) -> RawStamp | None:
+    return next((s for s in event.stamps if s.form is StampForm.AGE and plausible(s.form, s.seconds)), None)
 
 
 def width_of(age_s: float) -> float:
@@ -111,7 +114,9 @@ def _known(events: Iterable[Event]) -> _Known:
         if event.channel != "k8s":
             continue
         pod = event.scope.pod
-        stamp = event.stamps[0] if event.stamps and event.stamps[0].form is StampForm.INSTANT else None
+        stamp = next((s for s in event.stamps[:1] if s.form is StampForm.INSTANT), None)
+        if stamp is not None and not plausible(stamp.form, stamp.seconds):
+            continue
         if event.kind == "k8s_event" and stamp is not None:
             first = event.fields.get("first_seen_s")
             known.events.setdefault(_event_key(event), []).append(
@@ -132,7 +137,7 @@ def _event_key(event: Event) -> tuple[str, str, str]:
 
 def _windows(event: Event, known: _Known) -> Iterator[Window]:
     """What one event with an age says about the capture."""
-    age = next((stamp for stamp in event.stamps if stamp.form is StampForm.AGE), None)
+    age = _age(event)
     pod = event.scope.pod
     if age is not None and event.kind == "k8s_event":
         low, high = age.seconds - age.resolution_s / 2, age.seconds + age.resolution_s / 2 + 1.0

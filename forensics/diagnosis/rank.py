@@ -67,23 +67,40 @@ def _draft(cause: Cause, evidence: Sequence[Finding]) -> Hypothesis:
 
 
 def _folded(drafts: list[Hypothesis]) -> list[Hypothesis]:
-    """Take decisive findings away from a cause when an earlier one explains them."""
-    ordered = sorted((d for d in drafts if d.decisive), key=lambda d: (first_s(d.decisive), len(d.against), d.cause.id))
-    folded: list[Hypothesis] = []
-    for draft in ordered:
-        kept = tuple(f for f in draft.decisive if not any(explains(other, draft, f) for other in folded))
-        folded.append(replace(draft, decisive=kept, supporting=draft.supporting))
-    rest = [d for d in drafts if not d.decisive]
-    return [d for d in (*folded, *rest) if d.decisive or d.supporting]
+    """Take decisive findings away from a cause when another one explains them.
+
+    Of two causes that explain each other's findings, the earlier one keeps its own.
+    """
+    rivals = [d for d in drafts if d.decisive]
+    folded = [
+        replace(
+            draft,
+            decisive=tuple(
+                f
+                for f in draft.decisive
+                if not any(_explains(other, f) and not _prior(draft, other) for other in rivals)
+            ),
+        )
+        if draft.decisive
+        else draft
+        for draft in drafts
+    ]
+    return [d for d in folded if d.decisive or d.supporting]
 
 
-def explains(cause: Hypothesis, other: Hypothesis, finding: Finding) -> bool:
-    """True when an uncontradicted cause makes a decisive finding of another cause its consequence."""
-    if cause.cause.id == other.cause.id or not cause.decisive or cause.against:
-        return False
-    if not matches(cause.cause.explains, finding):
+def _explains(cause: Hypothesis, finding: Finding) -> bool:
+    """True when a cause that stands uncontradicted, and was there in time, has a finding as its consequence."""
+    if cause.against or any(f is finding for f in cause.decisive) or not matches(cause.cause.explains, finding):
         return False
     return first_s(cause.decisive) <= _moment(finding) + DETECTION_S
+
+
+def _prior(draft: Hypothesis, other: Hypothesis) -> bool:
+    """True when a cause explains everything that is decisive for another one, and came first."""
+    if draft.cause.id == other.cause.id:
+        return True
+    key, rival = ((first_s(d.decisive), len(d.against), d.cause.id) for d in (draft, other))
+    return key < rival and all(_explains(draft, f) for f in other.decisive)
 
 
 def _moment(finding: Finding) -> float:

@@ -81,11 +81,12 @@ def life(item: Life) -> dict[str, Any]:
     }
 
 
-def source(item: Source, title: str) -> dict[str, Any]:
+def source(item: Source, title: str = "") -> dict[str, Any]:
+    """`title`: the format in the reader's language, when that is not English."""
     return {
         "path": item.path,
         "format": item.format,
-        "title": title,
+        "title": title or item.title,
         "lines": item.lines,
         "size_bytes": item.size_bytes,
         "sha256": item.sha256,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 _MAGIC = (
     (b"\x7fELF", "ELF program, library or core dump", ""),
-    (b"LPKSHHRH", "systemd journal file", "export it: journalctl --file FILE -o short-iso-precise > journal.txt"),
     (b"\x89PNG", "PNG picture", "paste the text instead of a picture of it"),
     (b"\xff\xd8\xff", "JPEG picture", "paste the text instead of a picture of it"),
     (b"GIF8", "GIF picture", "paste the text instead of a picture of it"),
@@ -24,7 +23,7 @@ _MAGIC = (
     (b"\xca\xfe\xba\xbe", "Java class or Mach-O program", ""),
 )
 _MOST_CONTROLS = 0.05
-"""Share of control characters that no text in any 8 bit encoding has; random bytes have 10 %."""
+"""Share of control characters, other than those of layout and colours, that no text has; random bytes have 10 %."""
 
 
 def binary_kind(head: bytes) -> tuple[str, str] | None:
@@ -33,7 +32,7 @@ def binary_kind(head: bytes) -> tuple[str, str] | None:
         if head.startswith(magic):
             return kind, hint
     data = head.replace(b"\0", b"")
-    odd = sum(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in data)
+    odd = sum(byte < 8 or 13 < byte < 27 or 27 < byte < 32 for byte in data)
     if not data or odd > _MOST_CONTROLS * len(data):
         return "binary data", ""
     return None

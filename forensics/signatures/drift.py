@@ -100,7 +100,7 @@ def guess_program(path: Path, library: Library) -> str:
 
 def _plain(name: str) -> str:
     """`vllm-0.34.0`, `TensorRT_LLM` and `llama.cpp` in one form."""
-    return regex.sub(r"[-_.]", "", regex.sub(r"[-_]v?\d.*$", "", name.lower()))
+    return regex.sub(r"[-_.]", "", regex.sub(r"[-_][vbr]?\d.*$", "", name.lower()))
 
 
 def drift(library: Library, root: Path, program: str) -> tuple[tuple[Drift, ...], int]:

@@ -118,7 +118,9 @@ def strangers(library: Library, chosen: frozenset[str] | None = None) -> Iterato
 
     `chosen` limits the pairs to those with one of these; the problem then is that one's.
     """
-    own = library.signatures.keys() if chosen is None else chosen
+    own = frozenset(library.signatures) if chosen is None else chosen
+    if not own:
+        return
     for owner, number, hit in crossings(library, own):
         yield Problem(
             path_of(owner.id), f"examples.{number}", f"{hit.signature.id} fires on it as well",

@@ -52,7 +52,7 @@ def build(
                 row |= {"local": local(event.time.utc_s, zone), "zone": zone_name}
             if len(group) > 1:
                 row["order_group"] = number
-            yield row | quoted(event)
+            yield {**row, **quoted(event)}
 
 
 def _row(event: Event, mark: Mark | None) -> dict[str, Any]:

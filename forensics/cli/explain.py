@@ -1,0 +1,88 @@
+"""`oomforensics explain`: the reasoning behind the answer, for a cause, a finding or a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import subjects
+from .common import clear_errors, progress, say_diagnostics
+from .options import BundleOptions, bundle_options, display_tz, redact, zone_of
+
+if TYPE_CHECKING:
+    from .reasoning import Reasons
+
+
+@click.command(epilog="""\b
+Examples:
+  oomforensics explain bundle.tar.gz                          the verdict and its rivals
+  oomforensics explain bundle.tar.gz gpu_oom.weights          why this cause lost, or won
+  oomforensics explain bundle.tar.gz F12                      how this finding was used
+  oomforensics explain bundle.tar.gz vllm-previous.log:812    what was made of this line
+  oomforensics explain logs/ dmesg.txt first-cause --lang zh
+
+Exit codes: 0 done, 2 usage, 3 nothing readable.
+""")  # fmt: skip
+@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Language.")
+@display_tz
+@redact
+@bundle_options
+def explain(paths: tuple[str, ...], bundle: BundleOptions, lang: str, display_tz: str, redact: str) -> None:
+    """Show the reasoning for BUNDLE... [EVENT|CAUSE] in the terminal.
+
+    EVENT is a finding (F12), first-cause, or a place (file:line). Without one, the verdict and its rivals are
+    explained: what decides, what supports, what contradicts, what is missing, and what would change the answer.
+    """
+    with clear_errors():
+        from .. import pipeline
+        from ..report.gate import Gate
+        from . import explanation
+        from .reasoning import Reasons
+
+        zone = explanation.Zone(zone_of(display_tz, "--display-tz"), display_tz)
+        inputs, subject = _split(paths)
+        with progress() as hook:
+            reading = pipeline.read(*inputs, options=bundle.pipeline(), progress=hook)
+            report = pipeline.judge(reading)
+        say_diagnostics(reading.diagnostics)
+        gate = Gate(redact)
+        shown: list[explanation.Line] = []
+        for document in _documents(Reasons(reading, report, lang), subject):
+            shown += [explanation.Line(0, "")] if shown else []
+            shown += explanation.lines(gate.admit(document, report.seeds()), lang, zone)
+        explanation.show(shown, None)
+
+
+def _split(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """(bundles, subject): the last argument is a subject when it names no file."""
+    *inputs, last = arguments
+    if not inputs or last == "-" or Path(last).exists():
+        return arguments, ""
+    return tuple(inputs), last
+
+
+def _documents(reasons: Reasons, subject: str) -> Iterator[Mapping[str, Any]]:
+    """One explanation, or one for each finding of a line. Raises `OptionError` for a subject that is none."""
+    diagnosis = reasons.diagnosis
+    if not subject:
+        yield reasons.verdict()
+        return
+    if subject in reasons.reading.library.causes:
+        yield reasons.cause(subject)
+        return
+    place = subjects.PLACE.fullmatch(subject)
+    if place is None:
+        named = subjects.finding(diagnosis, subject) or subjects.first_cause(diagnosis, subject)
+        yield reasons.finding(named or subjects.unknown(reasons.reading, diagnosis, subject))
+        return
+    source, line = subjects.source(reasons.reading.sources, place["source"]), int(place["line"])
+    events = subjects.at(reasons.reading.events, source, line)
+    findings = [f for f in diagnosis.findings if subjects.covers(f.locator, source, line)]
+    yield from (reasons.finding(finding) for finding in findings)
+    if not findings and events:
+        yield reasons.place(events[0])
+    elif not findings:
+        yield reasons.quiet(source, line)

@@ -1,0 +1,107 @@
+"""What is kept of a member: lines of interest, windows, edges and storms, bounded."""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Iterator
+
+import pytest
+
+from forensics.scan import Scanned, SeriesSpec, Window, scan, scanner
+
+WORDS = ["".join(random.Random(i).choices(string.ascii_letters, k=8)) for i in range(3000)]
+
+
+def blocks(text: str, step: int = 4096) -> Iterator[bytes]:
+    data = text.encode()
+    for start in range(0, len(data), step):
+        yield data[start : start + step]
+
+
+def kept(text: str, step: int = 4096, **options: object) -> Scanned:
+    return scan(blocks(text, step), ("Error",), **options)
+
+
+def filler(lines: int) -> str:
+    return "".join(f"quiet {word}\n" for word in WORDS[:lines])
+
+
+def test_edges_and_marked_lines() -> None:
+    """First and last lines are kept for the clocks, lines with an anchor for the signatures."""
+    got = kept(filler(300) + "an Error here\n" + filler(300))
+    numbers = [line.number for line in got.candidates]
+    assert numbers == [*range(1, 41), 301, *range(562, 602)]
+    assert got.lines == 601
+
+
+@pytest.mark.parametrize("step", [64, 1000, 1 << 20])
+def test_windows(step: int) -> None:
+    """The lines after an opening are kept up to the closing one, over block ends, several kinds at once."""
+    tables = (Window("open A", ("close",), 50), Window("open B", ("stop",), 3))
+    text = filler(100) + "open A\na1\nopen B\nb1\nb2\nclose\nb4\n" + filler(100) + "open A\nopen A\nstop\n" + filler(60)
+    got = kept(text, step, windows=tables)
+    numbers = [line.number for line in got.candidates]
+    assert [n for n in numbers if 40 < n < 208] == [*range(101, 107)]
+    assert [n for n in numbers if 207 < n <= 230] == [*range(208, 231)]
+
+
+def test_overlapping_windows_cost_no_more_than_their_lines() -> None:
+    """Openings in every line do not each copy the lines behind them."""
+    got = kept("open it\n" * 50_000, 1 << 20, windows=(Window("open it", ("never",), 4000),))
+    assert got.lines == 50_000
+
+
+STORMS = {
+    "numbers": lambda i: f"Error in request {i}, {i * 7} ms",
+    "uuids": lambda i: f"Error in {random.Random(i).getrandbits(128):032x}",
+    "dashed uuids": lambda i: "Error in " + "-".join(f"{random.Random(i * 9 + n).getrandbits(32):08x}"[:w]
+                                                    for n, w in enumerate((8, 4, 4, 4, 8))) + "0123",
+    "mixed ids": lambda i: f"Error in req_{WORDS[i][:3]}{i}{WORDS[-i][:2]}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORMS)
+def test_storms_are_thinned_and_counted(name: str) -> None:
+    """Lines that differ in numbers and ids only are one storm: the first ones, the last one, and the count."""
+    got = kept(filler(50) + "".join(STORMS[name](i) + "\n" for i in range(500)) + filler(50))
+    storm = [line for line in got.candidates if "Error" in line.text]
+    assert len(storm) == scanner.STORM_KEEP + 1
+    assert storm[-1].number == 550
+    assert (storm[-2].count, storm[-2].last) == (500 - scanner.STORM_KEEP + 1, 550) or storm[-2].last == 550
+    assert sum(line.count for line in storm[:-1]) >= 499
+
+
+def test_too_many_different_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of too many lines of interest the first and the last are kept, and the loss is told."""
+    monkeypatch.setattr(scanner, "KEEP_FIRST", 100)
+    monkeypatch.setattr(scanner, "KEEP_LAST", 100)
+    monkeypatch.setattr(scanner, "MAX_STORMS", 50)
+    text = "".join(f"Error {word} in {other}\n" for word, other in zip(WORDS, reversed(WORDS), strict=True))
+    for step in (500, 1 << 20):
+        got = kept(text, step)
+        assert [line.number for line in got.candidates] == [*range(1, 101), *range(2901, 3001)]
+        assert got.dropped_lines == 2800
+
+
+def test_too_long_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of too many rows the first and the last are kept, and the loss is told."""
+    monkeypatch.setattr(scanner, "MAX_ROWS", 10)
+    spec = SeriesSpec("usage", r"usage (\d+)%", ("value",))
+    got = kept("".join(f"usage {i}%\n" for i in range(1000)), 300, series=(spec,))
+    (rows,) = got.series
+    assert rows.columns["value"] == ["0", "1", "2", "3", "4", "995", "996", "997", "998", "999"]
+    assert list(rows.lines) == [1, 2, 3, 4, 5, 996, 997, 998, 999, 1000]
+    assert got.dropped_rows == 990
+
+
+@pytest.mark.parametrize("step", [100, 4096, 1 << 20])
+def test_blocks_do_not_matter(step: int) -> None:
+    """What is kept does not depend on how the bytes were cut."""
+    chance = random.Random(11)
+    lines = [f"Error {chance.choice(WORDS[:20])} {i}" if chance.random() < 0.3 else f"quiet {i}" for i in range(2000)]
+    text = "\n".join(lines)
+    one = kept(text, len(text))
+    other = kept(text, step)
+    assert one.candidates == other.candidates
+    assert one.lines == other.lines
