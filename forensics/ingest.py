@@ -116,7 +116,7 @@ def _scan(
 def _read_lines(member: Member, head: Head, form: Format | None, scanned: Scanned) -> ReadSource:
     kind = log.kind_of(head)
     parsed = _guarded(member, kind.title, lambda: log.read(scanned, member.path, kind.channel, DIALECTS)) or Parsed()
-    title, name = kind.title, form.name if form is not None else "text"
+    title, name, coverage = kind.title, form.name if form is not None else "text", kind.known_share
     if form is not None and form.samples is not None:
         samples = form.samples
         table = _guarded(member, form.title, lambda: samples(scanned, member.path, head)) or Parsed()
@@ -126,9 +126,18 @@ def _read_lines(member: Member, head: Head, form: Format | None, scanned: Scanne
             scope=table.scope.merged(parsed.scope),
         )  # fmt: skip
         title = form.title
+        if form.name != log.FORMAT.name:
+            coverage = _rows_read(table, scanned.lines)
     _report_losses(member, scanned)
     reason = member.cut or ("no known log header in its first lines" if form is None else "")
-    return _result(member, name, title, parsed, scanned, kind.known_share, reason)
+    return _result(member, name, title, parsed, scanned, coverage, reason)
+
+
+def _rows_read(table: Parsed, lines: int) -> float:
+    """Share of the lines of a table that gave a value, its header among them."""
+    read = {line for samples in table.samples for line in samples.lines}
+    read.update(event.locator.line for event in table.events)
+    return min(1.0, (len(read) + 1) / lines) if read else 0.0
 
 
 def _guarded(member: Member, title: str, read: Callable[[], Parsed]) -> Parsed | None:

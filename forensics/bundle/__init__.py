@@ -10,5 +10,6 @@ devices are never followed, and every cut is reported.
 from .budget import Budget
 from .inputs import Bundle
 from .members import BLOCK_BYTES, Member
+from .rotation import rotation_of
 
-__all__ = ["BLOCK_BYTES", "Budget", "Bundle", "Member"]
+__all__ = ["BLOCK_BYTES", "Budget", "Bundle", "Member", "rotation_of"]

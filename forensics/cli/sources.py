@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,15 +113,34 @@ COLUMNS = (
     Column("lines", right=True, whole=True), Column("span, UTC", least=10), Column("coverage", right=True),
     Column("clock", least=10),
 )  # fmt: skip
+NARROW = (Column("file, format, owner"), Column("lines", right=True, whole=True), Column("span in UTC, clock", least=30))
+FULL_WIDTH = 160
+"""Columns of a terminal from which each fact has its own column."""
 
 
 def _show(document: Mapping[str, Any], output: Path | None) -> None:
     rows = [_row(source) for source in document["sources"]]
     if not tables.on_terminal(output):
-        write(tables.plain(COLUMNS, rows), output)
+        turned = [[*row[1:], row[0]] for row in rows]  # paths last: they are as long as they like
+        write(tables.plain((*COLUMNS[1:], COLUMNS[0]), turned), output)
         return
+    if shutil.get_terminal_size().columns < FULL_WIDTH:
+        columns, rows = NARROW, [_narrow(row) for row in rows]
+    else:
+        columns = COLUMNS
     known = sum(source["format"] not in ("unrecognised", "empty") for source in document["sources"])
-    tables.draw(COLUMNS, rows, note=f"{known} of {len(rows)} files recognised.")
+    tables.draw(columns, rows, note=f"{known} of {len(rows)} files recognised.")
+
+
+def _narrow(row: Sequence[Cell]) -> list[Cell]:
+    """Seven facts in three columns."""
+    path, form, owner, lines, span, coverage, clock = row
+    whose = "" if owner.text == "-" else owner.text.replace("\n", ", ")
+    return [
+        Cell(path.text, path.style, "\n".join(filter(None, (form.text, whose)))),
+        Cell(lines.text, coverage.style, coverage.text),
+        Cell(span.text, clock.style, "" if clock.text == "-" else clock.text),
+    ]
 
 
 def _row(source: Mapping[str, Any]) -> list[Cell]:

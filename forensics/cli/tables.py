@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 STYLES = {"root": "bold red", "bad": "red", "doubt": "yellow", "quiet": "dim", "good": "green", "": ""}
 """Words for what a cell means → how rich shows it; without colours the words of the cell must do."""
+WIDEST = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,12 @@ class Cell:
     text: str
     style: str = ""
     """A key of `STYLES`."""
+    below: str = ""
+    """Less important lines below."""
+
+    @property
+    def whole(self) -> str:
+        return "\n".join(filter(None, (self.text, self.below)))
 
 
 def on_terminal(output: Path | None) -> bool:
@@ -36,10 +43,13 @@ def on_terminal(output: Path | None) -> bool:
 
 
 def plain(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
-    """Columns two blanks apart, as wide as their widest cell; line breaks inside a cell become `; `."""
-    texts = [[cell.text.replace("\n", "; ") for cell in row] for row in rows]
+    """Columns two blanks apart; line breaks inside a cell become `; `.
+
+    A column is as wide as its widest cell, up to `WIDEST`; what is longer is printed in full and shifts its line.
+    """
+    texts = [[cell.whole.replace("\n", "; ") for cell in row] for row in rows]
     titles = [column.title for column in columns]
-    widths = [max(map(len, cells)) for cells in zip(titles, *texts, strict=True)]
+    widths = [min(WIDEST, max(map(len, cells))) for cells in zip(titles, *texts, strict=True)]
     lines = []
     for cells in (titles, *texts):
         shown = (
@@ -64,7 +74,10 @@ def draw(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], title: str =
             min_width=column.least,
         )  # fmt: skip
     for row in rows:
-        table.add_row(*(Text(cell.text, style=STYLES[cell.style], overflow="fold") for cell in row))
+        table.add_row(*(
+            Text.assemble((cell.text, STYLES[cell.style]), (f"\n{cell.below}" if cell.below else "", "dim"))
+            for cell in row
+        ))  # fmt: skip
     console = Console(highlight=False)
     console.print(table)
     if note:

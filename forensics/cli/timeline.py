@@ -76,6 +76,7 @@ def timeline(
         from ..errors import OptionError
         from ..model import Severity
         from ..report.gate import Gate
+        from ..report.view import short
         from ..timeline import query, rows
 
         zone = zone_of(display_tz, "--display-tz")
@@ -97,10 +98,11 @@ def timeline(
         chosen = list(query.select(reading.events, wanted, marks))
         _say_left_out(reading, wanted, chosen)
         built = list(rows.build(chosen, marks, zone, display_tz, _quoting(report)))
-        admitted = Gate(redact).admit({"rows": built}, report.seeds())["rows"]
-        shown = [_with_message(row) for row in admitted]
+        members = [{"path": source.path} for source in reading.sources]
+        admitted = Gate(redact).admit({"rows": built, "sources": members}, report.seeds())
+        shown = [_with_message(row) for row in admitted["rows"]]
         if form == "table":
-            timeline_table.show(shown, zone, display_tz, output)
+            timeline_table.show(shown, zone, display_tz, short(admitted), output)
         else:
             write(_exported(shown, form, output), output)
 

@@ -26,16 +26,18 @@ _BASIS = {
 }  # fmt: skip
 
 
-def show(rows: Sequence[Mapping[str, Any]], zone: tzinfo, zone_name: str, output: Path | None) -> None:
-    """Rows as `timeline.rows` builds them, redacted; to the terminal, or as plain columns."""
+def show(
+    rows: Sequence[Mapping[str, Any]], zone: tzinfo, zone_name: str, short: Mapping[str, str], output: Path | None
+) -> None:
+    """Rows as `timeline.rows` builds them, redacted; to the terminal, or as plain columns.
+
+    `short` gives for each path the shortest end that no other file has; a terminal shows that.
+    """
     marks = _brackets(rows)
     label = _label(zone_name, rows, zone)
     if tables.on_terminal(output) and len(rows) <= MANY_ROWS:
-        fitted = (
-            Column("", whole=True), Column(zone_name, least=12), Column("±, basis", least=8), Column("place", least=16),
-            Column("event", least=24),
-        )  # fmt: skip
-        tables.draw(fitted, list(_by_day(rows, marks, zone)), title=f"Times in {label}", note=_note(rows))
+        fitted = (Column("", whole=True), Column(f"{zone_name}, basis", least=14), Column("event, place"))
+        tables.draw(fitted, list(_by_day(rows, marks, zone, short)), title=f"Times in {label}", note=_note(rows))
         return
     columns = (
         Column(" "), Column(f"time, {label}"), Column("±", right=True), Column("basis"), Column("channel"),
@@ -44,30 +46,31 @@ def show(rows: Sequence[Mapping[str, Any]], zone: tzinfo, zone_name: str, output
     cells = [
         [
             Cell(mark), Cell(_when(row, zone, dated=True)), Cell(_spread(row)), Cell(_BASIS[row["basis"]]),
-            Cell(row["channel"]), Cell(row["kind"]), Cell(_place(row)), Cell(_event(row)),
+            Cell(row["channel"]), Cell(row["kind"]), Cell(f"{row['source']}:{row['line']}"), Cell(_event(row)),
         ]
         for row, mark in zip(rows, marks, strict=True)
     ]  # fmt: skip
     write(tables.plain(columns, cells), output)
 
 
-def _by_day(rows: Sequence[Mapping[str, Any]], marks: Sequence[str], zone: tzinfo) -> Iterator[list[Cell]]:
+def _by_day(
+    rows: Sequence[Mapping[str, Any]], marks: Sequence[str], zone: tzinfo, short: Mapping[str, str]
+) -> Iterator[list[Cell]]:
     """Rows with the time of day; a row with the date before each day."""
     today = ""
     for row, mark in zip(rows, marks, strict=True):
         moment = _moment(row, zone)
         day = f"{moment:%Y-%m-%d}" if moment else "no time"
         if day != today:
-            yield [Cell(""), Cell(day, "quiet"), Cell(""), Cell(""), Cell("")]
+            yield [Cell(""), Cell(day, "quiet"), Cell("")]
             today = day
         style = "root" if row.get("role") == "root" else "bad" if row["severity"] in ("error", "critical") else ""
-        doubt = "doubt" if row["basis"] in ("zone_assumed", "file_order") else "quiet"
+        place = f"{short.get(row['source'], row['source'])}:{row['line']}"
+        doubt = "doubt" if row["basis"] in ("zone_assumed", "file_order") else ""
         yield [
             Cell(mark),
-            Cell(_when(row, zone, dated=False) if moment else "?"),
-            Cell("\n".join(filter(None, (_spread(row), _BASIS[row["basis"]]))), doubt),
-            Cell(_place(row)),
-            Cell(_event(row, MESSAGE_CHARS), style),
+            Cell(_when(row, zone, dated=False), doubt, " ".join(filter(None, (_spread(row), _BASIS[row["basis"]])))),
+            Cell(_event(row, MESSAGE_CHARS), style, f"{place}  {row['channel']} {row['kind']}"),
         ]
 
 
@@ -127,10 +130,6 @@ def _spread(row: Mapping[str, Any]) -> str:
     if spread < 120:
         return f"±{spread:.0f} s"
     return f"±{spread / 60:.0f} min" if spread < 7200 else f"±{spread / 3600:.0f} h"
-
-
-def _place(row: Mapping[str, Any]) -> str:
-    return f"{row['source']}:{row['line']}"
 
 
 def _event(row: Mapping[str, Any], limit: int = 0) -> str:

@@ -15,6 +15,7 @@ from .model import Death, Life
 
 JOIN_S = 45.0
 """Witnesses this close belong together."""
+UNDATED_S = 3600.0
 LINGER_S = 180.0
 """A container may outlive its dead engine this long (watchdogs, grace periods)."""
 PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill")
@@ -129,8 +130,10 @@ def _add(drafts: list[_Draft], event: Event, entities: Entities, is_kill: bool) 
 
 def _gap(draft: _Draft, when: float | None, uncertainty_s: float) -> float | None:
     """Seconds between a draft and a witness when they may be one death, else none."""
-    if when is None or draft.time_s is None:
-        return 0.0 if when is None and draft.time_s is None else None
+    if when is None:
+        return 0.0 if draft.time_s is None else UNDATED_S  # nothing better is known about an undated witness
+    if draft.time_s is None:
+        return None
     slack = min(uncertainty_s, 120.0)
     after = when - draft.time_s
     limit = LINGER_S if draft.life is not None or draft.lingers else JOIN_S
@@ -148,9 +151,7 @@ def _sole_engine(drafts: Sequence[_Draft], event: Event) -> str:
 def _finish(draft: _Draft) -> Death:
     exit_code, reason = None, ""
     for event in sorted(draft.witnesses, key=_trust):
-        code = event.fields.get("exit_code")
-        if isinstance(code, int):
-            exit_code = code
+        exit_code = _exit_code(event, exit_code)
         reason = str(event.fields.get("reason") or "") or reason
     return Death(
         draft.entity,
@@ -161,6 +162,16 @@ def _finish(draft: _Draft) -> Death:
         reason,
         _graceful(draft, exit_code, reason),
     )
+
+
+def _exit_code(event: Event, known: int | None) -> int | None:
+    """The code that a witness gives; systemd prints a status, and a signal's number when the process was killed."""
+    code, status = event.fields.get("exit_code"), event.fields.get("status")
+    if isinstance(code, int):
+        return code
+    if event.kind == "unit_exit" and isinstance(status, int):
+        return status if event.fields.get("code") == "exited" else 128 + status
+    return known
 
 
 def _trust(event: Event) -> tuple[int, str, int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import regex
 
+from ..bundle.rotation import rotation_of
 from ..model import Event, Scope, Source
 
 ENGINE_COMM = regex.compile(
@@ -20,6 +21,8 @@ ENGINE_COMM = regex.compile(
 """Process names of inference engines in kernel lines (`comm`, 15 bytes)."""
 
 _HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
+_RUN_WORDS = regex.compile(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
+"""Words by which people tell the runs of one container apart."""
 _FILE_NOISE = regex.compile(
     r"(?:^|[-_.])(?:previous|prev|current|curr|logs?|kubectl|pod|container|txt|gz|zst|old|new|first|last|run|node|saved|from|start(?:up)?|archive|\d+)(?=[-_.!]|$)",
     regex.IGNORECASE,
@@ -291,12 +294,14 @@ def _words(path: str) -> set[str]:
 
 
 def _join_rotated(entities: Entities, sources: Sequence[str]) -> None:
-    """`logs-previous.txt` and `logs-current.txt`, `engine.log` and `engine.log.1` are one service's."""
-    stems: dict[str, str] = {}
+    """Pieces of a rotated log, and `…-previous` beside `…-current`, are one service's."""
+    pieces = rotation_of(sources)
+    services: dict[str, str] = {}
     for source in sources:
-        folder, _, name = source.rpartition("/")
-        stem = f"{folder}/{_FILE_NOISE.sub('', name)}"
-        if stem in stems:
-            entities.join(f"file:{stems[stem]}", f"file:{source}", "file_name")
+        log = pieces[source][0] if source in pieces else source
+        folder, _, name = log.rpartition("/")
+        service = f"{folder}/{_RUN_WORDS.sub('', name)}"
+        if service in services:
+            entities.join(f"file:{services[service]}", f"file:{source}", "file_name")
         else:
-            stems[stem] = source
+            services[service] = source

@@ -98,6 +98,8 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     spec = case.spec(incident.entity)
     if spec is not None and incident.hypotheses[0].cause.id.startswith("probe_"):
         _probes(spec.fields, facts)
+    if "kv_available_gib" in facts:
+        facts.setdefault("kv_cache_available_gib", facts["kv_available_gib"])
     return dict(sorted(facts.items()))
 
 

@@ -17,7 +17,13 @@ DETECTION_S = 120.0
 """A consequence may be logged this much before its cause is noticed."""
 SAME_MOMENT_S = 5.0
 WEAK = frozenset(
-    {"derived.oom_unknown_site", "llamacpp.alloc_failed", "derived.kill_unknown_limit", "derived.oomkilled_child"}
+    {
+        "derived.oom_unknown_site",
+        "llamacpp.alloc_failed",
+        "derived.kill_unknown_limit",
+        "derived.oomkilled_child",
+        "derived.oomkilled_status",
+    }
 )
 """Findings that fix the family of a cause, not the member."""
 NO_FAULT = ("healthy", "insufficient_evidence")

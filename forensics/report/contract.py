@@ -18,7 +18,7 @@ def iso(seconds: float | None) -> str | None:
 
 
 def rounded(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else round(value, 3)
+    return None if value is None or not math.isfinite(value) else round(value, 6)
 
 
 def moment(time: Timestamp) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from forensics import resources
 from forensics.pipeline import load_library
-from forensics.signatures import Matcher, law, schema
+from forensics.signatures import law, schema
 from forensics.signatures.catalogue import BEGIN, catalogue, confusion, renewed
 
 LIBRARY = load_library()
@@ -73,9 +73,3 @@ def test_renewing_needs_the_marks() -> None:
 def test_committed_schemas_are_the_generated_ones(path: str) -> None:
     """`oomforensics patterns catalogue --write` was run after the last change."""
     assert (resources.patterns() / path).read_text(encoding="utf-8") == schema.texts()[path]
-
-
-def test_matcher_is_not_shared() -> None:
-    """The matrix leaves no trace: two runs give the same text."""
-    assert confusion(LIBRARY) == confusion(LIBRARY)
-    assert Matcher(LIBRARY).diagnostics == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import regex
 
 from forensics.pipeline import load_library
@@ -52,12 +53,19 @@ def test_advice_is_no_warning() -> None:
     assert remarks(examples=idle) == ["A patterns.core: loosened to an anchor, it would pass all examples"]
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "TIME_LIMIT_S", 0.05)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_slow_regexes_are_found() -> None:
     """Polynomial explosion passes the safety rules and is found by running hostile text."""
     (found,) = remarks(hostile=True, source=r"gateway: lost .*?\d+.*?of.*?\d+.*?pages")[:1]
     assert found.startswith("W patterns.core.regex: hits the time limit on example 1, cut short")
 
 
+@pytest.mark.usefixtures("impatient")
 def test_exponential_regexes_are_found() -> None:
     """Also what should have been refused before."""
     slow = probe.slowest(BASE, Pattern("core", regex.compile(r"gateway: lost (\d|\d\d)+ of \d+ pages", FLAGS), {}))

@@ -41,3 +41,18 @@ def test_every_speaker_is_recognised(quiet_corpus: Path) -> None:
     read = read_bundle(Bundle((str(quiet_corpus),)), LIBRARY.anchors(), prefilter=False)
     channels = {event.channel for item in read for event in item.parsed.events}
     assert {"engine", "kubelet", "runtime", "systemd", "kernel", "ray", "k8s", "host", "cgroup", "oomd"} <= channels
+
+
+def test_real_statistics_are_quiet(captures: Path) -> None:
+    """sar, free, ps, vmstat and cgroup files of two machines; only the file of kernel lines tells of a kill."""
+    lines, found = loud(captures / "sysstat")
+    assert lines > 10_000
+    assert [line for line in found if "dmesg_oom_lines" not in line] == []
+
+
+def test_a_real_healthy_pod_is_quiet(captures: Path) -> None:
+    """Described by kubectl, with its log."""
+    _, found = loud(
+        captures / "kubectl/describe/vllm-healthy-75b6c8d9f-m2n3b.txt", captures / "kubectl/logs/healthy_--tail_2.txt"
+    )
+    assert found == []
