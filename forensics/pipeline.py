@@ -167,8 +167,10 @@ def _captured_at(sources: Sequence[Source]) -> float | None:
 
 
 def _nothing(reading: Reading) -> str:
-    problems = [d.message for d in reading.diagnostics if d.severity in (Severity.WARNING, Severity.ERROR)]
-    problems += [f"{source.path}: {source.reason or source.title}" for source in reading.sources]
+    told = [d for d in reading.diagnostics if d.severity in (Severity.WARNING, Severity.ERROR)]
+    problems = [diagnostic.message for diagnostic in told]
+    silent = [source for source in reading.sources if source.path not in {d.source for d in told}]
+    problems += [f"{source.path}: {source.reason or source.title}" for source in silent]
     shown = "; ".join(problems[:5]) or "no files"
     return f"nothing readable in {reading.bundle.name}: {shown}. Try a folder, a .tar.gz, or a log file in text form."
 

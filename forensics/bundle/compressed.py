@@ -10,10 +10,12 @@ import bz2
 import lzma
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from .budget import Damaged, Guard, OverBudget, Stream
 from .decoders import Decoder, Gzip, Zstd, deflate, errors
 
+T = TypeVar("T")
 _OUT_BYTES = 4096
 MAX_DICTIONARY_BYTES = 96 << 20
 """Memory of one decoder; `xz -9` needs 65 MiB."""
@@ -53,7 +55,8 @@ class Unpacked:
         self._guard = guard
         self._note = note
         self._several = several
-        self._decoder: Decoder | None = codec.decoder()
+        self._decoder: Decoder | None = None
+        self._ended = False
         self._error: Exception | None = None
         self.leftover = b""
         """Bytes read from `packed` that lie behind the end."""
@@ -78,8 +81,8 @@ class Unpacked:
         return b"".join(parts)
 
     def _next(self, most: int) -> bytes:
-        while self._decoder is not None:
-            decoder = self._decoder
+        while not self._ended:
+            decoder = self._decoder = self._decoder or self._guarded(self._codec.decoder)
             if decoder.eof:
                 self._finish(decoder)
                 continue
@@ -89,20 +92,22 @@ class Unpacked:
                 self.leftover = b""
                 if not data:
                     raise Damaged(f"ends before its {self._codec.name} stream does")
-            try:
-                out = decoder.decompress(data, most)
-            except errors() as error:
-                raise Damaged(f"is damaged: {str(error) or self._codec.name}") from None
-            if out:
+            if out := self._guarded(decoder.decompress, data, most):
                 return out
         return b""
+
+    def _guarded(self, step: Callable[..., T], *arguments: bytes | int) -> T:
+        try:
+            return step(*arguments)
+        except errors() as error:
+            raise Damaged(f"is damaged: {str(error) or self._codec.name}") from None
 
     def _finish(self, decoder: Decoder) -> None:
         """After one stream: another one, zeros (tapes, `xz` padding), or something that is none of ours."""
         complaint = getattr(decoder, "complaint", "")
         if complaint:
             self._note(complaint, "parts of it may be wrong; copy the file again")
-        self._decoder = None
+        self._decoder, self._ended = None, True
         self.leftover = decoder.unused_data
         if not self._several:
             return
@@ -112,8 +117,7 @@ class Unpacked:
             if not more:
                 break
         if self._codec.begins(rest := self.leftover.lstrip(b"\0")):
-            self.leftover = rest
-            self._decoder = self._codec.decoder()
+            self.leftover, self._ended = rest, False
         elif rest:
             self._note(f"has something else behind the end of its {self._codec.name} stream, which was ignored", "")
 

@@ -55,7 +55,8 @@ def directory(file: BinaryIO) -> list[ZipHeader] | None:
             infos = archive.infolist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, struct.error, OverflowError, IndexError):
         return None
-    return sorted((_of_info(info) for info in infos), key=lambda header: header.offset)
+    headers = sorted((_of_info(info) for info in infos), key=lambda header: header.offset)
+    return headers if not headers or headers[0].offset >= 0 else None
 
 
 def local_header(stream: Stream) -> ZipHeader | None:

@@ -18,6 +18,9 @@ Examples:
   oomforensics analyze logs/ dmesg.txt -o report.md  several inputs, one incident
   kubectl logs pod --previous | oomforensics analyze -
   oomforensics analyze bundle.tgz --format json | jq .verdict
+  oomforensics explain bundle.tgz gpu_oom.weights    why is it not that?
+  oomforensics timeline bundle.tgz --around first-cause --display-tz Asia/Shanghai
+  oomforensics sources bundle.tgz                    what was read, whose is it, how sure are its clocks
   oomforensics verify report.json bundle.tgz         does the report still stand on the files?
   oomforensics patterns show vllm.kv_no_blocks
 
@@ -25,7 +28,14 @@ Exit codes: 0 done, 1 --fail-on met, 2 usage, 3 nothing readable.
 """
 
 
-@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class InOrder(click.Group):
+    """Lists commands as they were added, the most used first."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=InOrder, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="oomforensics")
 def cli() -> None:
     """Post-mortems of LLM inference incidents (vLLM, GPUs, Kubernetes), offline and reproducible.

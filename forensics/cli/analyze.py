@@ -23,7 +23,9 @@ Examples:
   oomforensics analyze bundle.tgz --lang zh --display-tz Asia/Shanghai -o report.md
   oomforensics analyze bundle.tgz --redact strict --redact-map private.json -o report.md
   oomforensics analyze bundle.tgz --template our-postmortem.md.j2
-""")  # fmt: skip
+
+Exit codes: 0 done, 1 --fail-on met, 2 usage, 3 nothing readable.
+""", short_help="The post-mortem: what happened, why, how sure, what to do.")  # fmt: skip
 @click.option("--format", "forms", type=click.Choice(output_stage.FORMATS), multiple=True,
               help="Markdown, HTML, JSON, text for terminals, or the timeline as CSV; may be repeated.  [default: md]")  # fmt: skip
 @click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Language of the report.")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import subjects
+from . import subjects, tables
 from .common import clear_errors, progress, say_diagnostics
 from .options import BundleOptions, bundle_options, display_tz, redact, zone_of
 
@@ -25,13 +26,13 @@ Examples:
   oomforensics explain logs/ dmesg.txt first-cause --lang zh
 
 Exit codes: 0 done, 2 usage, 3 nothing readable.
-""")  # fmt: skip
+""", short_help="The reasoning behind the answer, for and against.")  # fmt: skip
 @click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Language.")
 @display_tz
 @redact
-@bundle_options
+@partial(bundle_options, metavar="BUNDLE... [EVENT|CAUSE]")
 def explain(paths: tuple[str, ...], bundle: BundleOptions, lang: str, display_tz: str, redact: str) -> None:
-    """Show the reasoning for BUNDLE... [EVENT|CAUSE] in the terminal.
+    """Show why the answer for BUNDLE is what it is, and what became of one EVENT or CAUSE.
 
     EVENT is a finding (F12), first-cause, or a place (file:line). Without one, the verdict and its rivals are
     explained: what decides, what supports, what contradicts, what is missing, and what would change the answer.
@@ -39,21 +40,25 @@ def explain(paths: tuple[str, ...], bundle: BundleOptions, lang: str, display_tz
     with clear_errors():
         from .. import pipeline
         from ..report.gate import Gate
+        from ..report.view import short
         from . import explanation
         from .reasoning import Reasons
 
-        zone = explanation.Zone(zone_of(display_tz, "--display-tz"), display_tz)
+        zone = zone_of(display_tz, "--display-tz")
         inputs, subject = _split(paths)
         with progress() as hook:
             reading = pipeline.read(*inputs, options=bundle.pipeline(), progress=hook)
             report = pipeline.judge(reading)
         say_diagnostics(reading.diagnostics)
         gate = Gate(redact)
+        members = gate.admit({"sources": [{"path": source.path} for source in reading.sources]}, report.seeds())
+        ends = short(members) if tables.on_terminal(None) else {}
         shown: list[explanation.Line] = []
         for document in _documents(Reasons(reading, report, lang), subject):
+            writer = explanation.Writer(lang, zone, display_tz, ends)
             shown += [explanation.Line(0, "")] if shown else []
-            shown += explanation.lines(gate.admit(document, report.seeds()), lang, zone)
-        explanation.show(shown, None)
+            shown += writer.lines(gate.admit(document))
+        explanation.show(shown)
 
 
 def _split(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], str]:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from pathlib import Path
 from typing import Any
 
 from ..report import text as report_text
@@ -16,7 +15,7 @@ from .reasoning import fill, words
 
 SHOWN = 8
 """Most findings of one list."""
-QUOTE_CHARS = 200
+QUOTE_CHARS = 160
 """Of a line in a list; the line that is asked for is quoted as long as in the report."""
 Doc = Mapping[str, Any]
 
@@ -29,16 +28,10 @@ class Line:
     """A key of `tables.STYLES`, or `head`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Zone:
-    zone: tzinfo
-    name: str
-
-
-def show(lines: Iterable[Line], output: Path | None) -> None:
+def show(lines: Iterable[Line]) -> None:
     """To the terminal with colours and hanging indents, else as plain text."""
-    if not tables.on_terminal(output):
-        write("".join(f"{'  ' * line.indent}{line.text}".rstrip() + "\n" for line in lines), output)
+    if not tables.on_terminal(None):
+        write("".join(f"{'  ' * line.indent}{line.text}".rstrip() + "\n" for line in lines), None)
         return
     from rich.console import Console
     from rich.padding import Padding
@@ -50,182 +43,179 @@ def show(lines: Iterable[Line], output: Path | None) -> None:
         console.print(Padding(Text(line.text, style=style, overflow="fold"), (0, 0, 0, 2 * line.indent)))
 
 
-def lines(document: Doc, language: str, zone: Zone) -> Iterator[Line]:
-    """One explanation, whatever it is about."""
-    t = words(language)
-    makers = {"verdict": _verdict, "cause": _cause, "finding": _finding, "event": _event, "quiet": _quiet}
-    yield from makers[document["kind"]](document, t, language, zone)
+class Writer:
+    """Puts explanations into words, in one language and one zone; a line is quoted once."""
 
+    def __init__(self, language: str, zone: tzinfo, zone_name: str, short: Mapping[str, str]) -> None:
+        self.t = words(language)
+        self.labels = report_text.texts(language)
+        self.zone, self.zone_name = zone, zone_name
+        self.short = short
+        """Path → the end of it that is shown; what is missing is shown in full."""
+        self._quoted: set[tuple[str, int]] = set()
 
-def _verdict(document: Doc, t: Doc, language: str, zone: Zone) -> Iterator[Line]:
-    standing = document["standing"]
-    yield Line(0, fill(t["head"]["incident"], **document["incident"]), "quiet")
-    yield from _title(standing, t, language)
-    yield from _listed(t["head"]["first_cause"], document["first_cause"], t)
-    yield from _evidence(standing, t)
-    yield Line(0, "")
-    yield Line(0, t["head"]["rivals"], "head")
-    for number, rival in enumerate(document["rivals"], 2):
-        yield Line(1, f"{number}. {rival['cause']} – {rival['title']}")
-        for reason in rival["why"]:
-            yield Line(2, reason, "quiet")
-    if not document["rivals"]:
-        yield Line(1, t["none"], "quiet")
-    yield from _listed(t["head"]["consequences"], document["consequences"], t)
-    yield from _listed(t["head"]["contributing"], document["contributing"], t)
-    yield from _listed(t["head"]["decoys"], document["decoys"], t)
-    yield from _commands(t["head"]["missing"], document["missing"])
-    yield from _commands(t["head"]["change"], standing["change"])
-    if document["others"]:
+    def lines(self, document: Doc) -> Iterator[Line]:
+        makers = {
+            "verdict": self._verdict, "cause": self._cause, "finding": self._finding, "event": self._event,
+            "quiet": self._quiet,
+        }  # fmt: skip
+        yield from makers[document["kind"]](document)
+
+    def _verdict(self, document: Doc) -> Iterator[Line]:
+        t, standing = self.t["head"], document["standing"]
+        yield Line(0, fill(t["incident"], **document["incident"]), "quiet")
+        yield from self._title(standing)
+        yield from self._listed(t["first_cause"], document["first_cause"])
+        yield from self._evidence(standing)
+        yield from self._rivals(document["rivals"])
+        for key in ("consequences", "contributing", "decoys"):
+            yield from self._listed(t[key], document[key])
+        yield from self._commands(t["missing"], document["missing"])
+        yield from self._commands(t["change"], standing["change"])
+        others = [f"{o['id']} {o['entity']}: {o['cause']}, {o['confidence']}" for o in document["others"]]
+        yield from self._texts(t["other_incidents"], others)
+        asked = [rival["cause"] for rival in document["rivals"][:1]] or [standing["cause"]]
+        asked += [r["finding"] for r in (*document["first_cause"], *document["decoys"][:1]) if r["finding"]]
+        yield from self._texts(t["next"], [f"oomforensics explain BUNDLE {subject}" for subject in asked])
+
+    def _rivals(self, rivals: Iterable[Doc]) -> Iterator[Line]:
+        yield from self._head(self.t["head"]["rivals"])
+        number = 1
+        for number, rival in enumerate(rivals, 2):
+            yield Line(1, f"{number}. {rival['cause']} – {rival['title']}")
+            for reason in rival["why"]:
+                yield Line(2, reason, "quiet")
+        if number == 1:
+            yield Line(1, self.t["none"], "quiet")
+
+    def _cause(self, document: Doc) -> Iterator[Line]:
+        t, standing = self.t["head"], document["standing"]
+        key = "absent" if standing["rank"] is None else "first" if standing["rank"] == 1 else "of"
+        place = {"rank": standing["rank"], "of": standing["of"], "id": document["incident"]["id"]}
+        yield Line(0, fill(self.t["rank"][key], **place), "quiet")
+        yield from self._title(standing)
+        yield from self._evidence(standing)
+        yield from self._listed(t["set_aside"], standing["set_aside"])
+        absent = [f"{item['id']}: {item['title']}" for item in standing["absent"]]
+        if standing["absent_more"]:
+            absent.append(fill(self.t["more_ids"], n=standing["absent_more"], cause=standing["cause"]))
+        yield from self._texts(t["absent"], absent or [self.t["none"]])
+        yield from self._commands(t["change"], standing["change"])
+
+    def _title(self, standing: Doc) -> Iterator[Line]:
+        yield Line(0, f"{standing['cause']} – {standing['title']}", "root")
+        if standing["confidence"]:
+            yield Line(0, str(self.labels["confidence"][standing["confidence"]]))
         yield Line(0, "")
-        yield Line(0, t["head"]["other_incidents"], "head")
-        for other in document["others"]:
-            yield Line(1, f"{other['id']} {other['entity']}: {other['cause']}, {other['confidence']}")
-    yield Line(0, "")
-    yield Line(0, t["head"]["next"], "head")
-    asked = [rival["cause"] for rival in document["rivals"][:1]] or [standing["cause"]]
-    asked += [ref["finding"] for ref in (*document["first_cause"], *document["decoys"][:1]) if ref["finding"]]
-    for subject in asked:
-        yield Line(1, f"oomforensics explain BUNDLE {subject}", "quiet")
+        yield Line(0, standing["summary"])
+
+    def _evidence(self, standing: Doc) -> Iterator[Line]:
+        for key in ("decisive", "supporting", "against"):
+            yield from self._listed(self.t["head"][key], standing[key], always=True)
+        key = "why_first" if standing["rank"] == 1 else "why_not"
+        yield from self._texts(self.t["head"][key], standing["why"])
+
+    def _listed(self, title: str, refs: Iterable[Doc], always: bool = False) -> Iterator[Line]:
+        """Findings under a heading: name, place, and the quoted line where it was not quoted before."""
+        found = list(refs)
+        if not found and not always:
+            return
+        yield from self._head(title)
+        if not found:
+            yield Line(1, self.t["none"], "quiet")
+        shown = found[:SHOWN]
+        for number, ref in enumerate(shown, 1):
+            name = f"{ref['finding']}  " if ref["finding"] else ""
+            said = f"{self.labels['colon']}{ref['sentence']}" if ref["sentence"] else ""
+            yield Line(1, f"{name}{ref['title']}{said}")
+            if ref.get("reason"):
+                yield Line(2, ref["reason"], "doubt")
+            if number == len(shown) or _where(found[number]) != _where(ref):
+                yield Line(2, f"{self._place(ref)}  {self._quote_once(ref)}".rstrip(), "quiet")
+        if len(found) > SHOWN:
+            yield Line(1, fill(self.t["more"], n=len(found) - SHOWN), "quiet")
+
+    def _quote_once(self, ref: Doc) -> str:
+        if _where(ref) in self._quoted:
+            return ""
+        self._quoted.add(_where(ref))
+        return report_text.printable(ref["quote"], QUOTE_CHARS)
+
+    def _commands(self, title: str, items: Iterable[Doc]) -> Iterator[Line]:
+        for number, item in enumerate(items):
+            if not number:
+                yield from self._head(title)
+            yield Line(1, item["text"])
+            if item["command"]:
+                yield Line(2, f"$ {item['command'].strip()}", "quiet")
+
+    def _finding(self, document: Doc) -> Iterator[Line]:
+        t = self.t["head"]
+        kind = f"{document['signature']} ({self.t['role'][document['role']]}, {document['severity']})"
+        yield Line(0, f"{document['finding']}  {kind}".strip(), "quiet")
+        yield Line(0, document["title"], "root")
+        yield from self._line(document)
+        yield from self._texts(t["what"], filter(None, [document["about"]]))
+        yield from self._facts(document)
+        yield from self._texts(t["used"], document["uses"])
+        for key in ("for", "causes_against", "consequence_of"):
+            yield from self._texts(t[key], document[key])
+        yield from self._listed(t["rests_on"], document["rests_on"])
+
+    def _event(self, document: Doc) -> Iterator[Line]:
+        yield Line(0, document["event"], "quiet")
+        yield from self._line(document)
+        yield from self._facts(document)
+        yield from self._texts(self.t["head"]["used"], document["uses"])
+        around = f"oomforensics timeline BUNDLE --around {self._place(document)}"
+        match = "oomforensics patterns match SIGNATURE FILE"
+        t = self.t["place"]
+        yield from self._texts(self.t["head"]["next"], [f"{around}    {t['around']}", f"{match}    {t['patterns']}"])
+
+    def _quiet(self, document: Doc) -> Iterator[Line]:
+        yield Line(0, fill(self.t["place"]["quiet"], place=self._place(document)))
+        near = [f"{self._place(ref)}  {ref['quote']}" for ref in document["nearest"]]
+        yield from self._texts(self.t["place"]["nearest"], near)
+
+    def _line(self, document: Doc) -> Iterator[Line]:
+        self._quoted.add(_where(document))
+        yield from self._texts(self.t["head"]["line"], filter(None, (self._place(document), document["quote"])))
+
+    def _facts(self, document: Doc) -> Iterator[Line]:
+        yield from self._texts(self.t["head"]["fields"], [f"{k} = {v}" for k, v in document["fields"].items()])
+        yield from self._texts(self.t["head"]["time"], self._time(document))
+
+    def _time(self, document: Doc) -> Iterator[str]:
+        t, moment = self.t["time"], document["time"]
+        if moment["utc"] is None:
+            yield t["unknown"]
+        else:
+            local = datetime.fromisoformat(moment["utc"]).astimezone(self.zone)
+            shown = f"{local.replace(tzinfo=None).isoformat(' ', 'milliseconds')} {self.zone_name}"
+            spread = "" if moment["uncertainty_s"] is None else f"±{moment['uncertainty_s']:g} s"
+            yield fill(t["known"], time=shown, spread=spread, basis=self.t["basis"][moment["basis"]])
+        for clock in document["clocks"]:
+            verdict = self.labels["clock"][clock["verdict"]]
+            said = [fill(t["clock"], layer=clock["layer"], zone=clock["zone"] or "?", verdict=verdict)]
+            if clock["anchor_count"]:
+                said.append(fill(t["anchors"], n=clock["anchor_count"], residual_s=clock["residual_s"] or 0))
+            if clock["skew_s"]:
+                said.append(fill(t["skew"], skew_s=clock["skew_s"]))
+            yield "; ".join(filter(None, [*said, clock["note"]]))
+
+    def _head(self, title: str) -> Iterator[Line]:
+        yield Line(0, "")
+        yield Line(0, title, "head")
+
+    def _texts(self, title: str, texts: Iterable[str]) -> Iterator[Line]:
+        for number, text in enumerate(texts):
+            if not number:
+                yield from self._head(title)
+            yield Line(1, text)
+
+    def _place(self, ref: Doc) -> str:
+        return f"{self.short.get(ref['source'], ref['source'])}:{ref['line']}"
 
 
-def _cause(document: Doc, t: Doc, language: str, zone: Zone) -> Iterator[Line]:
-    standing = document["standing"]
-    key = "absent" if standing["rank"] is None else "first" if standing["rank"] == 1 else "of"
-    place = {"rank": standing["rank"], "of": standing["of"], "id": document["incident"]["id"]}
-    yield Line(0, fill(t["rank"][key], **place), "quiet")
-    yield from _title(standing, t, language)
-    yield from _evidence(standing, t)
-    yield from _listed(t["head"]["set_aside"], standing["set_aside"], t)
-    yield Line(0, "")
-    yield Line(0, t["head"]["absent"], "head")
-    for item in standing["absent"]:
-        yield Line(1, f"{item['id']}: {item['title']}")
-    if standing["absent_more"]:
-        yield Line(1, fill(t["more_ids"], n=standing["absent_more"], cause=standing["cause"]), "quiet")
-    if not standing["absent"]:
-        yield Line(1, t["none"], "quiet")
-    yield from _commands(t["head"]["change"], standing["change"])
-
-
-def _title(standing: Doc, t: Doc, language: str) -> Iterator[Line]:
-    yield Line(0, f"{standing['cause']} – {standing['title']}", "root")
-    if standing["confidence"]:
-        yield Line(0, str(report_text.texts(language)["confidence"][standing["confidence"]]))
-    yield Line(0, "")
-    yield Line(0, standing["summary"])
-
-
-def _evidence(standing: Doc, t: Doc) -> Iterator[Line]:
-    for key in ("decisive", "supporting", "against"):
-        yield from _listed(t["head"][key], standing[key], t, always=True)
-    yield Line(0, "")
-    yield Line(0, t["head"]["why_first" if standing["rank"] == 1 else "why_not"], "head")
-    for reason in standing["why"]:
-        yield Line(1, reason)
-
-
-def _listed(title: str, refs: Iterable[Doc], t: Doc, always: bool = False) -> Iterator[Line]:
-    """Findings under a heading: name and place, then the quoted line."""
-    found = list(refs)
-    if not found and not always:
-        return
-    yield Line(0, "")
-    yield Line(0, title, "head")
-    if not found:
-        yield Line(1, t["none"], "quiet")
-    for number, ref in enumerate(found[:SHOWN], 1):
-        name = f"{ref['finding']}  " if ref["finding"] else ""
-        said = f": {ref['sentence']}" if ref["sentence"] else ""
-        yield Line(1, f"{name}{ref['title']}{said}")
-        if ref.get("reason"):
-            yield Line(2, ref["reason"], "doubt")
-        if number == len(found[:SHOWN]) or found[number]["place"] != ref["place"]:
-            yield Line(2, f"{ref['place']}  {_cut(ref['quote'])}".rstrip(), "quiet")
-    if len(found) > SHOWN:
-        yield Line(1, fill(t["more"], n=len(found) - SHOWN), "quiet")
-
-
-def _cut(quote: str) -> str:
-    return quote if len(quote) <= QUOTE_CHARS else quote[: QUOTE_CHARS - 1] + "…"
-
-
-def _commands(title: str, items: Iterable[Doc]) -> Iterator[Line]:
-    found = list(items)
-    if not found:
-        return
-    yield Line(0, "")
-    yield Line(0, title, "head")
-    for item in found:
-        yield Line(1, item["text"])
-        if item["command"]:
-            yield Line(2, f"$ {item['command'].strip()}", "quiet")
-
-
-def _finding(document: Doc, t: Doc, language: str, zone: Zone) -> Iterator[Line]:
-    role = t["role"][document["role"]]
-    yield Line(0, f"{document['finding']}  {document['signature']} ({role}, {document['severity']})".strip(), "quiet")
-    yield Line(0, document["title"], "root")
-    yield from _quoted(document, t)
-    if document["about"]:
-        yield from _texts(t["head"]["what"], [document["about"]])
-    yield from _facts(document, t, language, zone)
-    yield from _texts(t["head"]["used"], document["uses"])
-    for key in ("for", "causes_against", "consequence_of"):
-        if document[key]:
-            yield from _texts(t["head"][key], document[key])
-    yield from _listed(t["head"]["rests_on"], document["rests_on"], t)
-
-
-def _event(document: Doc, t: Doc, language: str, zone: Zone) -> Iterator[Line]:
-    yield Line(0, document["event"], "quiet")
-    yield from _quoted(document, t)
-    yield from _facts(document, t, language, zone)
-    yield from _texts(t["head"]["used"], document["uses"])
-    yield Line(0, "")
-    yield Line(0, t["head"]["next"], "head")
-    yield Line(1, f"oomforensics timeline BUNDLE --around {document['place']}    {t['place']['around']}", "quiet")
-    yield Line(1, f"oomforensics patterns match SIGNATURE FILE    {t['place']['patterns']}", "quiet")
-
-
-def _quiet(document: Doc, t: Doc, language: str, zone: Zone) -> Iterator[Line]:
-    yield Line(0, fill(t["place"]["quiet"], place=document["place"]))
-    if document["nearest"]:
-        yield from _texts(t["place"]["nearest"], [f"{e['place']}  {e['quote']}" for e in document["nearest"]])
-
-
-def _quoted(document: Doc, t: Doc) -> Iterator[Line]:
-    yield from _texts(t["head"]["line"], filter(None, (document["place"], document["quote"])))
-
-
-def _facts(document: Doc, t: Doc, language: str, zone: Zone) -> Iterator[Line]:
-    if document["fields"]:
-        yield from _texts(t["head"]["fields"], [f"{name} = {value}" for name, value in document["fields"].items()])
-    yield from _texts(t["head"]["time"], list(_time(document, t, language, zone)))
-
-
-def _time(document: Doc, t: Doc, language: str, zone: Zone) -> Iterator[str]:
-    moment = document["time"]
-    if moment["utc"] is None:
-        yield t["time"]["unknown"]
-    else:
-        local = datetime.fromisoformat(moment["utc"]).astimezone(zone.zone)
-        shown = f"{local.replace(tzinfo=None).isoformat(' ', 'milliseconds')} {zone.name}"
-        spread = f"±{moment['uncertainty_s']:g} s" if moment["uncertainty_s"] is not None else ""
-        yield fill(t["time"]["known"], time=shown, spread=spread, basis=t["basis"][moment["basis"]])
-    for clock in document["clocks"]:
-        verdict = report_text.texts(language)["clock"][clock["verdict"]]
-        said = fill(t["time"]["clock"], layer=clock["layer"], zone=clock["zone"] or "?", verdict=verdict)
-        more = [clock["note"]] if clock["note"] else []
-        if clock["anchor_count"]:
-            more.append(fill(t["time"]["anchors"], n=clock["anchor_count"], residual_s=clock["residual_s"] or 0))
-        if clock["skew_s"]:
-            more.append(fill(t["time"]["skew"], skew_s=clock["skew_s"]))
-        yield "; ".join([said, *more])
-
-
-def _texts(title: str, texts: Iterable[str]) -> Iterator[Line]:
-    yield Line(0, "")
-    yield Line(0, title, "head")
-    for text in texts:
-        yield Line(1, text)
+def _where(ref: Doc) -> tuple[str, int]:
+    return ref["source"], ref["line"]

@@ -7,6 +7,7 @@ ones. Values are checked here, so that all commands refuse a bad one with the sa
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import regex
 
 from ..errors import OptionError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_SIZE = regex.compile(r"(?i)(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?")
+_SIZE = re.compile(r"(?i)(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -116,7 +116,6 @@ def instant_of(value: str, option: str, local: tzinfo = UTC) -> float:
 
 
 _BUNDLE_OPTIONS = (
-    click.argument("paths", nargs=-1, required=True, metavar="BUNDLE..."),
     click.option("--tz", multiple=True, metavar="PATTERN=ZONE",
                  help="Zone of files whose stamps name none, e.g. --tz 'journal*=Asia/Shanghai'."),
     click.option("--year", type=click.IntRange(1990, 2100), metavar="YEAR", help="Year of stamps that have none."),
@@ -136,14 +135,15 @@ _BUNDLE_OPTIONS = (
 _NAMES = ("tz", "year", "captured_at", "skew", "patterns", "max_bytes", "max_ratio", "max_members", "max_depth")
 
 
-def bundle_options(command: Command) -> Command:
+def bundle_options(command: Command, metavar: str = "BUNDLE...") -> Command:
     """Give a command the argument `paths` and the options of a bundle, as one value `bundle`."""
 
     @functools.wraps(command)
     def with_bundle(**values: Any) -> Any:
         return command(bundle=BundleOptions(**{name: values.pop(name) for name in _NAMES}), **values)
 
-    return _with(with_bundle, *_BUNDLE_OPTIONS)  # type: ignore[return-value]
+    argument = click.argument("paths", nargs=-1, required=True, metavar=metavar)
+    return _with(with_bundle, argument, *_BUNDLE_OPTIONS)  # type: ignore[return-value]
 
 
 display_tz = click.option(

@@ -242,7 +242,6 @@ class Reasons:
         """A line that a parser understood and no signature fires on."""
         return {
             "kind": "event",
-            "place": str(event.locator),
             "event": fill(self.t["place"]["event"], kind=event.kind, channel=event.channel),
             "source": event.locator.source,
             "line": event.locator.line,
@@ -260,8 +259,9 @@ class Reasons:
         near = [e for e in (before, after) if e is not None]
         return {
             "kind": "quiet",
-            "place": f"{source}:{line}",
-            "nearest": [{"place": str(e.locator), **self.report.quoted(e), "line": e.locator.line} for e in near],
+            "source": source,
+            "line": line,
+            "nearest": [{"source": source, "line": e.locator.line, **self.report.quoted(e)} for e in near],
         }
 
     def _moment(self, event: Event) -> dict[str, Any]:
@@ -274,8 +274,9 @@ class Reasons:
         return {"id": incident.id, "entity": incident.entity.partition(":")[2] or incident.entity}
 
     def name(self, finding: Finding) -> str:
-        """`F12`, or the title of a conclusion that has no number."""
-        return finding.id or self.report.title(finding.signature, self.language)
+        """`F12 “title”`; conclusions that no hypothesis kept have no number."""
+        title = self.report.title(finding.signature, self.language)
+        return f"{finding.id} “{title}”".strip()
 
     def _refs(self, findings: Iterable[Finding]) -> list[dict[str, Any]]:
         return [self._ref(finding) for finding in findings]
@@ -286,7 +287,7 @@ class Reasons:
             "signature": finding.signature,
             "title": self.report.title(finding.signature, self.language),
             "sentence": report_text.sentence(finding, self.language),
-            "place": str(finding.locator),
+            "source": finding.locator.source,
             "line": finding.locator.line,
             **self.report.quoted(finding.event),
         }

@@ -33,9 +33,11 @@ Examples:
   oomforensics sources logs/ dmesg.txt --tz 'dmesg*=Asia/Shanghai'    check what a zone changes
   oomforensics sources bundle.tgz --format json | jq '.sources[] | select(.format == "unrecognised")'
 
-Coverage is the share of lines that were understood or knowingly skipped.
+Coverage is the share of lines that were understood or knowingly skipped. ~ marks a span that is not sure to the
+minute, ≈ an owner that follows from arguments, times or names.
+
 Exit codes: 0 done, 2 usage, 3 nothing readable.
-""")  # fmt: skip
+""", short_help="What each file is, whose it is, and its clock.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
 @redact
@@ -67,7 +69,7 @@ def _document(reading: Reading) -> dict[str, Any]:
     from ..report import contract
     from ..report.model import SCHEMA_VERSION
 
-    spans = _spans(reading)
+    spans, joined = _spans(reading), _joined(reading)
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "oomforensics", "version": __version__},
@@ -76,8 +78,26 @@ def _document(reading: Reading) -> dict[str, Any]:
             "sha256": reading.bundle.sha256,
             "captured_at": contract.iso(reading.bundle.captured_at_s),
         },
-        "sources": [{**contract.source(source), **spans[source.path]} for source in reading.sources],
+        "sources": [
+            {**contract.source(source), **spans[source.path], "joined": joined.get(source.path)}
+            for source in reading.sources
+        ],
     }
+
+
+def _joined(reading: Reading) -> Mapping[str, dict[str, str]]:
+    """Path → the entity that a file without an owner was found to belong to, and what gave it away."""
+    from ..diagnosis import entities
+
+    known = entities.build(reading.sources, reading.events)
+    reasons = {join.left: join.reason for join in known.joins} | {join.right: join.reason for join in known.joins}
+    found = {}
+    for source in reading.sources:
+        entity = known.name_of(source.scope, source.path)
+        reason = reasons.get(f"file:{source.path}")
+        if reason and not entity.startswith("file:"):
+            found[source.path] = {"entity": entity, "reason": reason}
+    return found
 
 
 def _spans(reading: Reading) -> Mapping[str, dict[str, Any]]:
@@ -113,7 +133,9 @@ COLUMNS = (
     Column("lines", right=True, whole=True), Column("span, UTC", least=10), Column("coverage", right=True),
     Column("clock", least=10),
 )  # fmt: skip
-NARROW = (Column("file, format, owner"), Column("lines", right=True, whole=True), Column("span in UTC, clock", least=30))
+NARROW = (
+    Column("file, format, owner"), Column("lines", right=True, whole=True), Column("span in UTC, clock", least=30),
+)  # fmt: skip
 FULL_WIDTH = 160
 """Columns of a terminal from which each fact has its own column."""
 
@@ -124,12 +146,14 @@ def _show(document: Mapping[str, Any], output: Path | None) -> None:
         turned = [[*row[1:], row[0]] for row in rows]  # paths last: they are as long as they like
         write(tables.plain((*COLUMNS[1:], COLUMNS[0]), turned), output)
         return
+    unread = sum(source["format"] == "unrecognised" for source in document["sources"])
+    note = f"{len(rows)} files, {unread or 'none'} unrecognised."
+    if any(source["joined"] for source in document["sources"]):
+        note += " ≈ owners follow from arguments, times or names."
     if shutil.get_terminal_size().columns < FULL_WIDTH:
-        columns, rows = NARROW, [_narrow(row) for row in rows]
+        tables.draw(NARROW, [_narrow(row) for row in rows], note=note)
     else:
-        columns = COLUMNS
-    known = sum(source["format"] not in ("unrecognised", "empty") for source in document["sources"])
-    tables.draw(columns, rows, note=f"{known} of {len(rows)} files recognised.")
+        tables.draw(COLUMNS, rows, note=note)
 
 
 def _narrow(row: Sequence[Cell]) -> list[Cell]:
@@ -151,7 +175,7 @@ def _row(source: Mapping[str, Any]) -> list[Cell]:
     return [
         Cell(source["path"], "bad" if unread else ""),
         Cell(form + reason, "bad" if unread else "doubt" if reason else ""),
-        Cell(owner(source["scope"])),
+        Cell(_owner(source)),
         Cell(str(source["lines"])),
         Cell(_span(source)),
         Cell("-" if share is None or unread else f"{100 * share:.0f} %", "doubt" if share and share < 0.5 else ""),
@@ -159,9 +183,11 @@ def _row(source: Mapping[str, Any]) -> list[Cell]:
     ]
 
 
-def owner(scope: Mapping[str, Any]) -> str:
-    """Whose a file is: pod and container, unit, host; `-` when nothing says so."""
-    words = []
+def _owner(source: Mapping[str, Any]) -> str:
+    """Whose a file is: pod and container, unit, host; `-` when nothing says so. `≈` marks what had to be found out."""
+    scope, words = source["scope"], []
+    if source["joined"]:
+        words.append(f"≈ {source['joined']['entity'].partition(':')[2]}")
     if scope.get("pod"):
         words.append("/".join(filter(None, (scope["pod"], scope.get("container")))))
     elif scope.get("container") or scope.get("container_id"):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
-
-import regex
 
 from ..errors import OptionError
 
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
     from ..model import Event, Finding, Locator, Source
     from ..pipeline import Reading
 
-FINDING = regex.compile(r"[Ff]\d+")
-PLACE = regex.compile(r"(?P<source>.+):(?P<line>\d+)")
+FINDING = re.compile(r"[Ff]\d+")
+PLACE = re.compile(r"(?P<source>.+):(?P<line>\d+)")
 FIRST_CAUSE = "first-cause"
 
 

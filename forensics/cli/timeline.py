@@ -33,11 +33,12 @@ Examples:
   oomforensics timeline bundle.tgz --format parquet -o events.parquet
   oomforensics timeline bundle.tgz --format timesketch -o events.jsonl    or events.csv
 
-± is the half width of the interval in which an event lies. Neighbours under one
-bracket overlap: their order is not provable. Times in a filter are compared with
-the middle of the interval; with such a filter, events without a time are left out.
+± is the half width of the interval in which an event lies. Neighbours under one bracket overlap: their order is
+not provable. Times in a filter are compared with the middle of the interval; with such a filter, events without
+a time are left out.
+
 Exit codes: 0 done, 2 usage, 3 nothing readable.
-""")  # fmt: skip
+""", short_help="All events in order, each with its uncertainty.")  # fmt: skip
 @click.option("--since", metavar="TIME", help="First instant (ISO 8601; the display zone where it names none).")
 @click.option("--until", metavar="TIME", help="Last instant.")
 @click.option("--around", metavar="EVENT",

@@ -89,7 +89,7 @@ def _brackets(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _note(rows: Sequence[Mapping[str, Any]]) -> str:
     said = f"{len(rows)} events."
     if any(row.get("order_group") is not None for row in rows):
-        said += f" {_FIRST}{_MIDDLE}{_LAST} bracket events whose order is not provable."
+        said += f" {_FIRST}{_MIDDLE}{_LAST} bracket neighbours whose times overlap: their order is not provable."
     return said
 
 

@@ -65,6 +65,8 @@ OFFSETS_S = tuple(sorted(0.0 - 60.0 * minutes for minutes in UTCOFFSETS_MIN))
 """The same as seconds to be added to a printed local time."""
 _DAY_S = 86400.0
 _STEP_S = 5 * _DAY_S
+_MOST_STEPS = 200
+"""Longer spans are looked at in larger steps, which still find summer time."""
 _WELL_KNOWN = (
     "Europe/Berlin",
     "Europe/London",
@@ -213,8 +215,9 @@ def _changes(zone: tzinfo, start_s: float, end_s: float) -> tuple[float, tuple[t
     previous = first = _utcoffset_s(zone, start_s)
     changes = []
     here = start_s
+    step_s = max(_STEP_S, (end_s - start_s) / _MOST_STEPS)
     while here < end_s:
-        there = min(here + _STEP_S, end_s)
+        there = min(here + step_s, end_s)
         current = _utcoffset_s(zone, there)
         if current != previous:
             low, high = here, there

@@ -108,6 +108,8 @@ DERIVED: dict[str, Derived] = {
                 "kill_unknown_limit",
                 "probe_kill_loading",
                 "probe_kill_serving",
+                "probe_kill_unseen",
+                "gpu_leak_suspected",
                 "gpu_leak",
                 "host_leak",
                 "config_exception",

@@ -72,14 +72,17 @@ def build_case(
         kinds,
         hits,
     )
-    # Exit code 143 looks orderly, but it is none when a probe asked for it.
+    # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.
     return replace(
         case,
-        deaths=tuple(
-            replace(death, graceful=death.graceful and rules.probes.probe_kill_of(case, death) is None)
-            for death in found_deaths
-        ),
+        deaths=tuple(replace(death, graceful=death.graceful and _orderly(case, death)) for death in found_deaths),
     )
+
+
+def _orderly(case: Case, death: Death) -> bool:
+    if rules.probes.probe_kill_of(case, death) is not None:
+        return False
+    return death.exit_code != 0 or death.life is not None or rules.exits.stop_request(case, death) is not None
 
 
 def _of_engine(case: Case, death: Death) -> bool:

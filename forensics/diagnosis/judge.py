@@ -9,6 +9,7 @@ from ..model import Finding, Role
 from . import evidence as evidence_stage
 from . import rank, rules
 from .case import Case
+from .deaths import engine_like
 from .model import ChainLink, Confidence, Death, Decoy, Hypothesis, Incident
 
 REPORT_DELAY_S = 2.0
@@ -41,11 +42,11 @@ def incident_of(case: Case, deaths: Sequence[Death]) -> Incident:
     judged = [judge(case, death) for death in deaths]
     chosen = next((j for j in judged if j.decided), judged[0])
     hypotheses = chosen.hypotheses if chosen.decided else (_unknown(case, chosen), *chosen.hypotheses)
-    hypotheses = (replace(hypotheses[0], confidence=_agreed(judged, chosen)), *hypotheses[1:])
+    hypotheses = (replace(hypotheses[0], confidence=_agreed(case, judged, chosen)), *hypotheses[1:])
     return assemble(case, chosen, hypotheses, tuple(deaths))
 
 
-def _agreed(judged: Sequence[Judged], chosen: Judged) -> Confidence:
+def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> Confidence:
     """Deaths of a loop as witnesses: the same cause again corroborates, an unexplained first death takes certainty."""
     if not chosen.decided:
         return Confidence.UNDETERMINED
@@ -53,8 +54,12 @@ def _agreed(judged: Sequence[Judged], chosen: Judged) -> Confidence:
     again = sum(j.decided and j.hypotheses[0].cause.id == top.cause.id for j in judged)
     if top.confidence is Confidence.LIKELY and again >= 2 and not top.against:
         return Confidence.ESTABLISHED
-    if top.confidence is Confidence.ESTABLISHED and judged[0] is not chosen and again < 2:
-        return Confidence.LIKELY
+    before = judged[: judged.index(chosen)]
+    if before and top.confidence in (Confidence.ESTABLISHED, Confidence.LIKELY):
+        same_code = all(j.death.exit_code in (None, chosen.death.exit_code) for j in before)
+        return Confidence.LIKELY if same_code else Confidence.POSSIBLE
+    if not engine_like(chosen.death) and not case.lives:
+        return Confidence.POSSIBLE  # something was killed; whether it was the engine is not shown
     return top.confidence
 
 

@@ -45,7 +45,7 @@ def build(case: Case, incident: Incident) -> tuple[Ledger, ...]:
     ledgers = []
     for life in case.lives:
         if case.entities.same(life.entity, incident.entity):
-            ledger = _ledger(case, life)
+            ledger = of_life(case, life)
             if ledger is not None:
                 ledgers.append(ledger)
     return tuple(ledgers)
@@ -61,7 +61,8 @@ def values_of(life: Life) -> dict[str, tuple[Any, Finding]]:
     return found
 
 
-def _ledger(case: Case, life: Life) -> Ledger | None:
+def of_life(case: Case, life: Life) -> Ledger | None:
+    """The ledger of one run; none when fewer than two of its terms are known."""
     values = values_of(life)
     known: dict[str, float] = {}
     evidence: dict[str, Finding] = {}

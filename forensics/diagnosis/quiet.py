@@ -22,6 +22,8 @@ REFUSALS = (
 )
 REFUSED = frozenset({400, 413, 422, 429})
 MANY_REFUSALS = 3
+MANY_SHARE = 0.02
+"""Refusals per line of the log: a busy server refuses a few requests every day."""
 
 
 def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
@@ -53,7 +55,8 @@ def _survived(case: Case, finding: Finding) -> bool:
         activity = life.last_activity
         if activity is None or activity.time.utc_s is None or finding.time.utc_s is None:
             continue
-        if activity.time.utc_s > finding.time.utc_s + 60.0:
+        began = life.start.time.utc_s
+        if began is not None and began < finding.time.utc_s and activity.time.utc_s > finding.time.utc_s + 60.0:
             return True
     return False
 
@@ -75,7 +78,10 @@ def _refused(case: Case) -> Incident | None:
     answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
     total = max(sum(f.event.count for f in refusals), sum(event.count for event in answers))
     planned = any(death.graceful for death in case.deaths)  # a rollout or a stop is what the bundle is about
-    if not total or planned or (total < MANY_REFUSALS and sum(s.lines for s in case.sources) > 200):
+    logs = {f.locator.source for f in refusals} | {event.locator.source for event in answers}
+    lines = sum(s.lines for s in case.sources if s.path in logs)
+    rare = lines > 200 and (total < MANY_REFUSALS or total < MANY_SHARE * lines)
+    if not total or planned or rare:
         return None
     place = refusals[0].event if refusals else answers[0]
     fields = {"requests_refused": total, **(refusals[0].fields if refusals else {})}

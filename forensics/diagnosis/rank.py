@@ -23,9 +23,14 @@ WEAK = frozenset(
         "derived.kill_unknown_limit",
         "derived.oomkilled_child",
         "derived.oomkilled_status",
+        "derived.probe_kill_unseen",
+        "derived.gpu_leak_suspected",
+        "torch.unknown_error",
     }
 )
 """Findings that fix the family of a cause, not the member."""
+UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.config_exception"})
+"""Errors that no signature knows: never more than likely."""
 NO_FAULT = ("healthy", "insufficient_evidence")
 
 
@@ -141,6 +146,8 @@ def _confidence(draft: Hypothesis, context_lines: int) -> Confidence:
     strong = [f for f in draft.decisive if f.signature not in WEAK]
     if draft.against or not strong:
         return Confidence.POSSIBLE
+    if all(f.signature in UNKNOWN_ERRORS for f in strong):
+        return Confidence.LIKELY
     places = {f.locator for f in draft.evidence}
     corroborated = len(places) >= 2 and len({f.signature for f in draft.evidence}) >= 2
     if corroborated and context_lines >= 10:

@@ -139,6 +139,8 @@ def _export(text: str, _bad: list[int]) -> Iterator[_Entry]:
 
 
 def _put(entry: _Entry, key: str, value: str, line: int, raw: str) -> None:
+    if key.startswith("_") and entry.fields.get(key, value) != value:
+        value = entry.fields[key] = "?"  # journald gives its own fields once: the message was read too short
     if key in JOURNAL_FIELDS:
         entry.fields.setdefault(key, value)
     if key == "MESSAGE":

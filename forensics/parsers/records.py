@@ -44,6 +44,10 @@ class Record:
     last_line: int = 0
     partial: bool = False
     """True for a CRI line tagged `P`: it goes on in the next line."""
+    machine: bool = False
+    """True when a header of the machine's own logs was peeled."""
+    output: bool = False
+    """True when an application, or whoever writes into a container, chose the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,16 @@ class Layer:
     logger: str = ""
     scope: Scope = Scope()
     partial: bool = False
+    machine: bool = False
+    """True for a header that only the machine's own logs have: kernel ring buffer, journal, syslog."""
+    output: bool = False
+    """True for a header that a container runtime or its client puts around a container's output."""
+
+
+APPLICATIONS = frozenset({"engine", "ray", "container"})
+"""Channels of programs that print what strangers sent them."""
+MACHINE = frozenset({"kernel", "kubelet", "runtime", "systemd", "oomd", "clock"})
+"""Channels whose word counts as a fact about the machine."""
 
 
 def clean(text: str) -> str:
@@ -69,20 +83,25 @@ def clean(text: str) -> str:
     return text.rstrip("\r\n")
 
 
-def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0) -> Record:
-    """Peel all envelopes off a physical line. Never fails: an unknown line is a record without layers."""
+def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: bool = False) -> Record:
+    """Peel all envelopes off a physical line. Never fails: an unknown line is a record without layers.
+
+    `output` says that the line is known to be a container's output, whatever it looks like.
+    """
     from .envelopes import ENVELOPES
 
     text = clean(raw)
     if "\r" in text:  # a progress bar glued to a log line: the last non-empty piece is what a terminal shows
         text = next((piece for piece in reversed(text.split("\r")) if piece.strip()), text)
-    record = Record(line, text, raw, count=count, last_line=last_line)
+    record = Record(
+        line, text, raw, count=count, last_line=last_line, channel="container" if output else "", output=output
+    )
     for _ in range(MAX_LAYERS):
         for name, envelope in ENVELOPES:
             if name in record.envelopes and name not in _REPEATABLE:
                 continue
             layer = envelope(record.text)
-            if layer is not None:
+            if layer is not None and _may_say(record, layer):
                 record = _apply(record, name, layer)
                 break
         else:
@@ -93,16 +112,33 @@ def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0) -> Recor
 _REPEATABLE = frozenset({"process"})
 
 
+def _may_say(record: Record, layer: Layer) -> bool:
+    """Whether a further header may be the collector's, not a part of what somebody wrote.
+
+    What an application prints may look like a line of the kernel, the journal or another container; what the kernel
+    or the kubelet prints may quote an engine. Neither changes who speaks.
+    """
+    if record.output:
+        return not layer.machine and not (layer.output and record.channel != "host")
+    return record.channel not in MACHINE or not (layer.output or layer.channel in APPLICATIONS)
+
+
 def _apply(record: Record, name: str, layer: Layer) -> Record:
+    channel = layer.channel or record.channel
+    if record.output and layer.channel in MACHINE:  # klog and logrus are libraries: in a container anybody's
+        channel = record.channel or "container"
+    program = layer.machine and layer.channel == "host" and layer.ident != ""
     return replace(
         record,
         text=layer.rest,
         stamps=record.stamps if layer.stamp is None else (*record.stamps, layer.stamp),
         envelopes=(*record.envelopes, name),
-        channel=layer.channel or record.channel,
+        channel=channel,
         ident=layer.ident or record.ident,
         level=layer.level or record.level,
         logger=layer.logger or record.logger,
         scope=layer.scope.merged(record.scope),
         partial=record.partial or layer.partial,
+        machine=record.machine or layer.machine,
+        output=record.output or layer.output or layer.channel in APPLICATIONS or program,
     )

@@ -144,6 +144,8 @@ def number_at(attempts: Sequence[Attempt], event: Event) -> int | None:
     dated = [(a.start_s - 0.2, a.number) for a in attempts if a.start_s is not None]
     if when is None or not dated:
         return None
+    if event.kind == "container_started" or event.fields.get("reason") == "Started":
+        when += event.time.uncertainty_s  # a coarse clock must not put a start into the run before it
     i = bisect_right([start for start, _ in dated], when)
     return dated[i - 1][1] if i else None
 

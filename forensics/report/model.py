@@ -13,7 +13,7 @@ from typing import Any
 
 from ..diagnosis.model import ChainLink, Diagnosis, Hypothesis, Incident
 from ..model import Diagnostic, Event, Finding, Source
-from . import advice, attempts, contract, curves, pseudonyms, text
+from . import advice, attempts, contract, curves, pseudonyms, telling, text
 from .story import Story
 
 SCHEMA_VERSION = "1.0"
@@ -52,7 +52,7 @@ class Report:
         owner = attempts.Owner(self)
         runs = attempts.find(self, owner)
         to_do = advice.change(self, language)
-        rows, left_out = Story(self, owner, runs).rows(language)
+        rows, left_out = telling.rows(self, Story(self, owner, runs), language)
         return {
             "schema_version": SCHEMA_VERSION,
             "language": language,
@@ -233,7 +233,7 @@ class Report:
         """(kind, name) of everything that strict redaction renames, in order of appearance."""
         yield "bundle", self.bundle.name
         kind, _, name = self.diagnosis.incidents[0].entity.partition(":")
-        if kind == "pod":
+        if kind in ("pod", "ctr"):
             yield "pod", name
         for source in self.sources:
             yield "file", source.path

@@ -25,7 +25,7 @@ _KEPT_NAMES = frozenset({
 })  # fmt: skip
 _KEPT_PATHS = regex.compile(
     r"/(?:usr|proc|sys|dev|bin|sbin|lib|lib64|run|v1|v2|health|metrics|ping|version|tokenize|detokenize|generate|docs"
-    r"|openapi|load|kubepods|system|user|init|kubelet|var/log/pods|var/log|var/lib/kubelet|var/lib/containerd|etc)"
+    r"|openapi|load|tmp/ray|kubepods|system|user|init|kubelet|var/log/pods|var/log|var/lib/kubelet|var/lib/containerd|etc)"
     r"(?:[/.?-]|$)"
 )
 _PUBLIC_HOSTS = regex.compile(
@@ -36,7 +36,7 @@ _FORMS = r"""(?P<ip6>(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w
 |(?P<ip4>(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d))
 |(?P<fqdn>(?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:internal|local|lan|corp|intra|cluster|svc|com|net|org|io|cn|cloud|dev|ai|de|eu|uk|fr|jp|in|us|co)(?![\w-]|\.[a-z]))
 |(?P<path>(?<![\w:/.<>)\]}-])/(?:[\w.@%+~-]+/)*[\w.@%+~-]*[\w~])
-|(?P<before>\buser[ =]'?|/home/|\bfor (?:user )?(?=\S+ from )|\bsudo: +|\bUSER=)(?P<user>[A-Za-z_][\w.-]*)"""
+|(?P<before>\buser=['"]?|/home/|\b(?:for|invalid) user |\bfor (?=\S+ from )|\bsudo: +|\bUSER=)(?P<user>[A-Za-z_][\w.-]*)"""
 
 
 class Pseudonyms:
@@ -48,13 +48,16 @@ class Pseudonyms:
         }
         self._pattern: regex.Pattern[str] | None = None
         self._literals: dict[str, str] = {}
+        self._spaces: dict[str, str] = {}
+        """Namespaces: often plain words, so they are replaced only where a namespace stands."""
 
     def learn(self, kind: str, value: str, shown: str = "") -> None:
         """Give a value a name of its kind; short or generic words are left alone."""
         value = value.strip()
-        if len(value) < 3 or value.lower() in _KEPT_NAMES or value in self._literals:
+        known = self._spaces if kind == "namespace" else self._literals
+        if len(value) < 3 or value.lower() in _KEPT_NAMES or value in known:
             return
-        self._literals[value] = shown or self.name(kind, value)
+        known[value] = shown or self.name(kind, value)
         self._pattern = None
 
     def name(self, kind: str, value: str) -> str:
@@ -68,9 +71,11 @@ class Pseudonyms:
     def apply(self, text: str) -> tuple[str, int]:
         """A text with all names replaced in one pass, and how many were."""
         if self._pattern is None:
-            words = sorted(self._literals, key=lambda w: (-len(w), w))
-            literal = "|".join(map(regex.escape, words)) or r"(?!)"
-            self._pattern = regex.compile(rf"(?P<known>(?<![A-Za-z0-9])(?:{literal})(?![A-Za-z0-9]))|{_FORMS}".replace("\n|", "|"))
+            space = _SPACE.format(_either(self._spaces))
+            forms = _FORMS.replace("\n|", "|")
+            self._pattern = regex.compile(
+                rf"(?P<known>(?<![A-Za-z0-9])(?:{_either(self._literals)})(?![A-Za-z0-9]))|(?P<space>{space})|{forms}"
+            )
         count = 0
 
         def put(match: regex.Match[str]) -> str:
@@ -84,6 +89,8 @@ class Pseudonyms:
     def _shown(self, match: regex.Match[str]) -> str:
         if match["known"]:
             return self._literals[match["known"]]
+        if match["space"]:
+            return self._spaces[match["space"]]
         if match["ip4"] or match["ip6"]:
             return self._address(match[0])
         if match["fqdn"]:
@@ -101,6 +108,14 @@ class Pseudonyms:
         except ValueError:
             return text
         return text if address.is_loopback or address.is_unspecified else self.name("ip", text)
+
+
+_SPACE = r"(?<=(?:-n |[Nn]amespaces?[=:/ ]\s?[\"']?|/pods/))(?:{0})(?![\w-])|(?<![\w-])(?:{0})(?=/[a-z0-9])|(?<=_)(?:{0})(?=[_(])"
+
+
+def _either(words: Iterable[str]) -> str:
+    """A pattern for any of the words, longest first; one that never matches when there are none."""
+    return "|".join(map(regex.escape, sorted(words, key=lambda w: (-len(w), w)))) or "(?!)"
 
 
 def seed(names: Pseudonyms, seeds: Iterable[tuple[str, str]]) -> None:

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
 import io
 import json
 from collections.abc import Mapping
@@ -16,10 +18,11 @@ from typing import Any
 import jinja2
 import jinja2.sandbox
 import regex
+from markupsafe import Markup
 
 from .. import resources
 from ..errors import ForensicsError
-from . import charts, escape, text, view
+from . import charts, escape, svg, text, view
 from .gate import Gate
 from .model import Report
 
@@ -99,8 +102,22 @@ def _environment(form: str, loader: jinja2.BaseLoader) -> jinja2.Environment:
 
 
 def _context(data: Mapping[str, Any], zone: tzinfo | None) -> dict[str, Any]:
-    t = text.texts(data["language"])
-    return {"data": data, "t": t, "view": view, "charts": charts, "zone": zone, "short": view.short(data)}
+    css = _style()
+    return {
+        "data": data, "t": text.texts(data["language"]), "view": view, "charts": charts, "svg": svg, "zone": zone,
+        "short": view.short(data), "css": Markup(css), "csp": _policy(css),
+    }  # fmt: skip
+
+
+def _style() -> str:
+    """The style sheet, as it will stand in the page."""
+    return _tidy((resources.templates() / "report.css").read_text(encoding="utf-8")).strip()
+
+
+def _policy(css: str) -> str:
+    """A page that loads, runs and sends nothing; its one style sheet is named by its digest."""
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 def _tidy(rendered: str) -> str:

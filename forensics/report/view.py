@@ -114,8 +114,7 @@ def chain(data: Doc, t: Doc) -> list[dict[str, Any]]:
     nodes += [{**_node(link), "kind": link["why"]} for link in _titles(links)[:7]]
     ends = [death for death in main["deaths"] if not death["graceful"]]
     if ends:
-        root = links[0]["utc"] or ""
-        first = next((death for death in ends if (death["utc"] or "") >= root), ends[0])
+        first = next((death for death in ends if not _earlier(death, links[0])), ends[0])
         coded = text.fill(t["chain_text"]["end_code"], {"exit_code": first["exit_code"]}) or t["chain_text"]["end"]
         reason = f"{t['comma']}{first['reason']}" if first["reason"] not in ("", "Error") else ""
         place = first["witnesses"][0] if first["witnesses"] else {"source": None, "line": None}
@@ -173,7 +172,7 @@ def ledgers(data: Doc) -> list[dict[str, Any]]:
     """Ledgers without repeats: runs that print the same figures are counted."""
     found: list[tuple[set[tuple[str, Any]], dict[str, Any]]] = []
     for ledger in sorted(data["ledger"], key=lambda x: -len(x["rows"])):
-        terms = {(row["term"], row["value"]) for row in ledger["rows"]}
+        terms = {(row["term"], row["value"]) for row in ledger["rows"] if row["line"]}
         known = next((shown for wider, shown in found if terms <= wider), None)
         if known is not None:
             known["same"] += 1

@@ -26,8 +26,8 @@ KEEP_FIRST = KEEP_LAST = 15_000
 """Lines kept of one member with too many marked ones: a file of distinct errors, or not a log at all."""
 MAX_STORMS = 20_000
 """Different lines (digits masked) whose repetitions are counted over the whole member."""
-MAX_ROWS = 1_000_000
-"""Rows of one series; a day of eight GPUs, measured every second, has 700,000."""
+MAX_ROWS = 400_000
+"""Rows of one series; a day of eight GPUs, measured every two seconds, has 350,000."""
 _MASK = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[A-Za-z]*\d[0-9A-Za-z]*"
 """What differs between lines of one storm: numbers, hexadecimal and other ids with a digit in them."""
 

@@ -115,18 +115,18 @@ def drift(library: Library, root: Path, program: str) -> tuple[tuple[Drift, ...]
                 traces[anchor] = max(trace, _look(anchor, text, path), key=lambda t: (t.status, len(t.piece)))
     if not files:
         raise OptionError(f"{root} holds no source files; expected a source tree or an installed package")
-    newest = max((_end(v.range) for s in claimed for v in s.versions if v.program == program), default=())
-    return tuple(
-        Drift(s, tuple(traces[a] for a in s.anchors),
-              max(_end(v.range) for v in s.versions if v.program == program) < newest)
-        for s in claimed
-    ), files  # fmt: skip
+    ends = {s.id: [_end(v.range) for v in s.versions if v.program == program] for s in claimed}
+    newest = max((end for found in ends.values() for end in found), default=())
+    results = (
+        Drift(s, tuple(traces[a] for a in s.anchors), all(ends[s.id]) and max(ends[s.id]) < newest) for s in claimed
+    )
+    return tuple(results), files
 
 
 def _end(versions: str) -> tuple[int, ...]:
-    """Upper end of a range such as `0.4.2-0.10.2` or `1.x`; without one it never ends."""
+    """Upper end of a range such as `0.4.2-0.10.2` or `1.x`; empty when none is stated."""
     numbers = regex.findall(r"\d+|(?<=\.)x", versions.rpartition("-")[2])
-    return tuple(99999 if n == "x" else int(n) for n in numbers) or (99999,)
+    return tuple(99999 if n == "x" else int(n) for n in numbers)
 
 
 def sources(root: Path) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,8 @@ import regex
 from ..model import Event
 from .matching import MATCH_CHARS, TIME_LIMIT_S, captured, fits_kind, is_talk, user_text_start
 from .model import Pattern, Signature
-from .regex_tree import FLAGS, Choice, Group, Node, RefusedError, Repeat, Sequence, parse
+from .regex_parser import FLAGS, RefusedError, parse
+from .regex_tree import Choice, Group, Node, Repeat, Sequence
 
 NEAR_SHARE = 0.5
 """Part of an anchor's characters that makes a line worth explaining."""

@@ -10,7 +10,8 @@ import regex
 from . import law
 from .matching import Matcher
 from .model import Library, Pattern, Signature
-from .regex_tree import FLAGS, Group, Node, children, parse
+from .regex_parser import FLAGS, parse
+from .regex_tree import Group, Node, children
 
 
 def without(signature: Signature, pattern: Pattern) -> Signature:

@@ -1,10 +1,10 @@
 """Which regexes a pattern file may hold.
 
-A regex must be readable by `regex_tree` (no possessive or atomic parts, no unlimited look-behind …), and no repetition
-may read one text in exponentially many ways: `(a+)+`, `(\\w+ ?)*`, `(a|a)*`. The second rule is decided on the
-position automaton of the repetition (Glushkov's construction): a repetition explodes exactly when two different paths
-lead from one position back to it over the same text. Counted repetitions are taken as unlimited ones, unless what they
-repeat is rigid (`(?:[0-9a-f]{4}:){3}`).
+A regex must be readable by `regex_parser` (no possessive or atomic parts, no unlimited look-behind …), and no
+repetition may read one text in exponentially many ways: `(a+)+`, `(\\w+ ?)*`, `(a|a)*`. The second rule is decided on
+the position automaton of the repetition (Glushkov's construction): a repetition explodes exactly when two different
+paths lead from one position back to it over the same text. Counted repetitions are taken as unlimited ones, unless
+what they repeat is rigid (`(?:[0-9a-f]{4}:){3}`).
 """
 
 from __future__ import annotations
@@ -14,24 +14,12 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from .regex_tree import (
-    Assertion,
-    Atom,
-    Choice,
-    Group,
-    Node,
-    Reference,
-    RefusedError,
-    Repeat,
-    Sequence,
-    children,
-    parse,
-    walk,
-)
+from .regex_parser import RefusedError, parse
+from .regex_tree import Assertion, Atom, Choice, Group, Node, Reference, Repeat, Sequence, children, walk
 
 MAX_CHARS = 4000
 """Longest regex."""
-MAX_POSITIONS = 400
+MAX_POSITIONS = 150
 """Most characters and classes inside one repetition."""
 _EXPANDED = 64
 """Up to this count `x{n}` with a rigid `x` is taken as it stands; above it as a repetition without limit."""

@@ -12,7 +12,7 @@ from . import safety, snippets
 from .fields import CONVERTERS
 from .model import CHANNELS, PHASES, STATUSES, Example, Pattern, Signature, Version
 from .reader import Reader
-from .regex_tree import FLAGS, RefusedError
+from .regex_parser import FLAGS, RefusedError
 
 KEYS = (
     "id", "title", "status", "severity", "role", "channels", "kinds", "anchors", "description", "false_positives",
@@ -128,6 +128,9 @@ def compile_regex(reader: Reader, key: str, text: Any) -> regex.Pattern[str] | N
         safety.check(text)
     except RefusedError as refused:
         reader.problem(key, refused.reason, refused.hint, _place(reader, key, text, refused.position))
+        return None
+    except RecursionError:
+        reader.problem(key, "is nested too deeply", "match the shortest stable core")
         return None
     if compiled.search(""):
         reader.problem(key, "matches an empty message", "at least one literal of the message must be required")

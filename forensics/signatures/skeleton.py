@@ -17,7 +17,7 @@ from ..model import Severity
 from ..parsers.records import unwrap
 from .fields import CONVERTERS
 from .model import CHANNELS
-from .regex_tree import FLAGS
+from .regex_parser import FLAGS
 
 MAX_CORE = 400
 """Characters of a message that go into the regex."""

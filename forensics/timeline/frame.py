@@ -21,10 +21,8 @@ def build(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Comma-separated with a header line; columns that hold nothing are left out."""
-    frame = build(rows)
-    kept = [column.name for column in frame if column.null_count() < len(column) or not rows]
-    return frame.select(kept).write_csv()
+    """Comma-separated with a header line; what is unknown is empty."""
+    return build(rows).write_csv()
 
 
 def parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import pytest
+import regex
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from forensics import resources
+from forensics.model import Role
 from forensics.pipeline import load_library
-from forensics.signatures import law, schema
+from forensics.signatures import cause_file, law, schema, signature_file
 from forensics.signatures.catalogue import BEGIN, catalogue, confusion, renewed
+from forensics.signatures.fields import CONVERTERS
+from forensics.signatures.model import CHANNELS, PHASES, STATUSES
+from forensics.signatures.reader import Reader
 
 LIBRARY = load_library()
 
@@ -73,3 +78,40 @@ def test_renewing_needs_the_marks() -> None:
 def test_committed_schemas_are_the_generated_ones(path: str) -> None:
     """`oomforensics patterns catalogue --write` was run after the last change."""
     assert (resources.patterns() / path).read_text(encoding="utf-8") == schema.texts()[path]
+
+
+README = (resources.patterns() / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [signature_file.KEYS, signature_file.VERSION_KEYS, signature_file.PATTERN_KEYS, signature_file.EXAMPLE_KEYS,
+     cause_file.KEYS, tuple(CONVERTERS), CHANNELS, STATUSES, tuple(role.value for role in Role), PHASES[1:]],
+    ids=["signature", "versions", "patterns", "examples", "cause", "converters", "channels", "statuses", "roles", "phases"],
+)  # fmt: skip
+def test_field_reference_is_complete(words: tuple[str, ...]) -> None:
+    """Every key and every choice is explained by hand."""
+    reference = README.partition(BEGIN)[0]
+    missing = [word for word in words if not any(f"`{mark}" in reference for mark in (f"{word}`", f"{word} =", f"{word}.en`", f"[[{word}]]`"))]
+    assert missing == []
+
+
+def test_rules_for_regexes_are_told_truly() -> None:
+    """What the README calls refused is refused, what it recommends is not."""
+    rows = [row for row in README.splitlines() if row.startswith("| ") and row.count(" | ") == 2]
+    rules = rows[rows.index("| rule | refused | instead |") + 1 :][:7]
+    columns = [[c.replace("\\|", "|") for c in regex.split(r"(?<!\\)\|", row)] for row in rules]
+    refused = [found for c in columns for found in regex.findall(r"`([^`]+)`", c[2])]
+    allowed = [found for c in columns for found in regex.findall(r"`([^`]+)`", c[3])]
+    assert len(refused) >= 15
+    assert len(allowed) >= 4
+    for text in refused:
+        assert problems_of(text), text
+    for text in allowed:
+        assert not problems_of(text), text
+
+
+def problems_of(text: str) -> list[str]:
+    reader = Reader(resources.patterns(), "x/y.toml")
+    signature_file.compile_regex(reader, "regex", text)
+    return [problem.reason for problem in reader.problems]

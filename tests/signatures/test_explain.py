@@ -11,7 +11,7 @@ from forensics.signatures import Matcher, law
 from forensics.signatures import explain as explaining
 from forensics.signatures.explain import attempt, explain, fragments
 from forensics.signatures.model import Pattern
-from forensics.signatures.regex_tree import FLAGS
+from forensics.signatures.regex_parser import FLAGS
 
 LIBRARY = load_library()
 

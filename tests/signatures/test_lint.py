@@ -11,7 +11,7 @@ from forensics.pipeline import load_library
 from forensics.signatures import Library, Pattern, probe
 from forensics.signatures.lint import lint
 from forensics.signatures.model import Example, Version
-from forensics.signatures.regex_tree import FLAGS
+from forensics.signatures.regex_parser import FLAGS
 
 BUILT_IN = load_library()
 BASE = replace(

@@ -11,7 +11,7 @@ from forensics.model import Event, Locator
 from forensics.pipeline import load_library
 from forensics.signatures import Library, Matcher, Pattern, matching
 from forensics.signatures.fields import CONVERTERS, size_bytes
-from forensics.signatures.regex_tree import FLAGS
+from forensics.signatures.regex_parser import FLAGS
 
 LIBRARY = load_library()
 BASE = LIBRARY.signatures["torch.oom"]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from forensics.pipeline import load_library
 from forensics.signatures import safety
-from forensics.signatures.regex_tree import FLAGS, Assertion, Choice, RefusedError, parse, reach, walk
+from forensics.signatures.regex_parser import FLAGS, RefusedError, parse
+from forensics.signatures.regex_tree import Assertion, Choice, reach, walk
 
 REFUSED = {
     r"a++": "possessive", r"a*+b": "possessive", r"a?+": "possessive", r"a{1,3}+": "possessive",

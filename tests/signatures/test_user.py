@@ -144,8 +144,10 @@ def test_unsafe_regexes_are_refused(tmp_path: Path) -> None:
     text = problems(folder(
         tmp_path, acme__a=signature("acme.a", regex="a++b"), acme__b=signature("acme.b", regex="(?<=a)b"),
         acme__c=signature("acme.c", regex="(a+)+b"), acme__d=signature("acme.d", regex="a*"),
+        acme__e=signature("acme.e", regex="(" * 900 + "a" + ")" * 900),
     ))  # fmt: skip
-    for reason in ("possessive quantifiers", "look-behind at the start", "nested repetition", "matches an empty message"):
+    for reason in ("possessive quantifiers", "look-behind at the start", "nested repetition", "matches an empty message",
+                   "nested too deeply"):  # fmt: skip
         assert reason in text
 
 

@@ -19,8 +19,9 @@ _AT_WORK = regex.compile(
 )
 """Functions that run only after the start."""
 _NO_VERDICT = regex.compile(
-    r"EngineDeadError|EngineCore initialization|RuntimeError: Engine core|BrokenProcessPool|CancelledError|BrokenPipe"
-    r"|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect|ActorDiedError|RayActorError"
+    r"EngineDeadError|EngineCore initialization|RuntimeError: (?:Engine core|Executor failed)|BrokenProcessPool"
+    r"|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect"
+    r"|ActorDiedError|RayActorError"
 )
 """Exceptions that only tell of somebody else's end."""
 HANG_WAITS = 3

@@ -24,7 +24,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     if place is None:
         return
     fields = {k: v for k, v in (("exit_code", death.exit_code), ("reason", death.reason)) if v not in (None, "")}
-    stop = _stop_request(case, death)
+    stop = stop_request(case, death)
     if death.graceful:
         yield conclude("graceful_stop", place, fields, (stop,) if stop else ())
         return
@@ -41,7 +41,8 @@ def _place(death: Death) -> Event | None:
     return death.life.end if death.life is not None else None
 
 
-def _stop_request(case: Case, death: Death) -> Finding | None:
+def stop_request(case: Case, death: Death) -> Finding | None:
+    """What asked for the stop of a death: a drain, a rollout, `docker stop`, systemd; none when nothing did."""
     if not death.time_s:
         return None
     for finding in case.named(*STOP_SIGNATURES):

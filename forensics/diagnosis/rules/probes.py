@@ -39,10 +39,10 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     fields: dict[str, Any] = {"probe": probe, **_known(probe_budget_s=budget, uptime_s=_uptime_s(case, death))}
     if load is not None:
         fields.update(load)
-    loading = _was_loading(case, death, probe, budget)
-    yield conclude("probe_kill_loading" if loading else "probe_kill_serving", kill.event, fields, (kill,))
+    phase = _phase_of(case, death, probe, budget)
+    yield conclude(f"probe_kill_{phase}", kill.event, fields, (kill,))
     needed = fields.get("load_time_s")
-    if loading and budget is not None and needed is not None and needed > budget and spec is not None:
+    if phase == "loading" and budget is not None and needed is not None and needed > budget and spec is not None:
         period = float(spec.fields.get(f"{probe}_period_s") or 10)
         delay = float(spec.fields.get(f"{probe}_delay_s") or 0)
         threshold = int(-(-(1.2 * needed - delay) // period))
@@ -124,17 +124,23 @@ def _uptime_s(case: Case, death: Death) -> float | None:
     return round(death.time_s - max(starts), 1) if starts else None
 
 
-def _was_loading(case: Case, death: Death, probe: str, budget: float | None) -> bool:
-    """True when the container was killed before it had served anything."""
+def _phase_of(case: Case, death: Death, probe: str, budget: float | None) -> str:
+    """`loading`, `serving`, or `unseen` when no source shows how far the container had got."""
     if death.life is not None:
-        return death.life.phase not in _LOADED and death.life.ready is None
+        loading = death.life.phase not in _LOADED and death.life.ready is None
+        return "loading" if loading else "serving"
     own = [life for life in case.lives if case.entities.same(life.entity, death.entity)]
-    if own and not any(life.ready is not None or life.phase in _LOADED for life in own):
-        return True
-    if probe == "startup":
-        return True
-    uptime = _uptime_s(case, death)
-    return uptime is not None and budget is not None and uptime <= 1.5 * budget + 2 * DEFAULT_GRACE_S
+    never_ready = bool(own) and not any(life.ready is not None or life.phase in _LOADED for life in own)
+    if never_ready or probe == "startup":
+        return "loading"
+    uptime, needed = _uptime_s(case, death), load_time(case, death.entity)
+    if uptime is None:
+        return "unseen"
+    if needed is not None and needed["load_time_basis"] == "measured":
+        return "loading" if uptime <= needed["load_time_s"] else "serving"
+    if budget is not None and uptime <= budget + 2 * DEFAULT_GRACE_S:
+        return "loading"  # killed as soon as a probe may kill: it never answered once
+    return "unseen" if budget is None or uptime <= 4 * budget else "serving"
 
 
 def load_time(case: Case, entity: str) -> dict[str, Any] | None:

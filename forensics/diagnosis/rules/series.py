@@ -8,7 +8,7 @@ from statistics import median
 import regex
 
 from ...model import Finding, Samples
-from .. import trends
+from .. import ledger, trends
 from ..case import Case, conclude
 from ..model import Death, Trend
 from .oom_site import first_failure, site_of
@@ -48,10 +48,25 @@ def _kv(case: Case, death: Death, moment: float) -> Iterator[Finding]:
         yield conclude("kv_low", event, fields)
         failure = first_failure(death.life)
         if failure is not None and site_of(case, death, failure)[0] == "oom_serving":
-            # not the cache and not the queue: the step itself was too big
-            yield conclude("oom_big_prefill", failure.event, {**failure.fields, **fields}, (failure,))
+            yield from _little_load(case, death, failure, fields)
     if len(waiting) >= 3 and queued >= 10 and waiting[-1][1][1] > waiting[0][1][1]:
         yield conclude("queue_grew", trends.event_at(*waiting[-1]), {"requests_waiting": waiting[-1][1][1]})
+
+
+def _little_load(case: Case, death: Death, failure: Finding, fields: dict[str, float | None]) -> Iterator[Finding]:
+    """An allocation failure while neither cache nor queue was full: a step too big, or memory that grew unseen."""
+    requested = failure.fields.get("tried_to_allocate_gib")
+    total = failure.fields.get("gpu_total_gib")
+    if not isinstance(requested, int | float):
+        return
+    if requested >= (0.005 * total if isinstance(total, int | float) else 0.5):
+        yield conclude("oom_big_prefill", failure.event, {**failure.fields, **fields}, (failure,))
+        return
+    allocated = failure.fields.get("allocated_gib")
+    book = ledger.of_life(case, death.life) if death.life is not None else None
+    planned = next((row.gib for row in book.rows if row.term == "budget"), None) if book is not None else None
+    if isinstance(allocated, int | float) and isinstance(planned, int | float) and allocated > 1.03 * planned + 1.0:
+        yield conclude("gpu_leak_suspected", failure.event, {**failure.fields, "requested_gib": planned}, (failure,))
 
 
 def _points(case: Case, death: Death, name: str, moment: float, window: float) -> list[tuple[Samples, trends.Point]]:

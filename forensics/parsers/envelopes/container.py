@@ -27,7 +27,7 @@ def kubectl_prefix(text: str) -> Layer | None:
     found = _KUBECTL_PREFIX.match(text)
     if not found:
         return None
-    return Layer(found["rest"], scope=Scope(pod=found["pod"], container=found["container"]))
+    return Layer(found["rest"], scope=Scope(pod=found["pod"], container=found["container"]), output=True)
 
 
 def compose_prefix(text: str) -> Layer | None:
@@ -37,7 +37,7 @@ def compose_prefix(text: str) -> Layer | None:
     found = _COMPOSE.match(text)
     if not found or found["name"].upper() in LEVELS:  # `INFO | …` is a logger
         return None
-    return Layer(found["rest"], ident=found["name"], scope=Scope(container=found["name"]))
+    return Layer(found["rest"], ident=found["name"], scope=Scope(container=found["name"]), output=True)
 
 
 _CRI = regex.compile(
@@ -59,7 +59,7 @@ def cri(text: str) -> Layer | None:
     if not found:
         return None
     stamp = stamps.iso(found["stamp"], "cri")
-    return Layer(found["rest"], stamp, channel="container", partial=found["tag"] == "P")
+    return Layer(found["rest"], stamp, channel="container", partial=found["tag"] == "P", output=True)
 
 
 def iso_prefix(text: str) -> Layer | None:

@@ -10,9 +10,15 @@ from ..records import Layer
 _IDENT_CHANNEL = {
     "kernel": "kernel",
     "kubelet": "kubelet",
+    "hyperkube": "kubelet",
+    "k3s": "kubelet",
+    "rke2": "kubelet",
+    "kubelite": "kubelet",
+    "microk8s.daemon-kubelite": "kubelet",
     "containerd": "runtime",
-    "docker": "runtime",
+    "docker.service": "runtime",
     "dockerd": "runtime",
+    "cri-dockerd": "runtime",
     "crio": "runtime",
     "conmon": "runtime",
     "systemd": "systemd",
@@ -40,9 +46,23 @@ _WORD = regex.compile(r"[a-zA-Z][\w./@-]*")
 
 
 def channel_of(ident: str) -> str:
-    """Channel of a syslog identifier; unknown programs speak on `host`."""
+    """Channel of a syslog identifier or unit; unknown programs speak on `host`.
+
+    `docker` is the client, which prints what a container prints when a unit runs it; `docker.service` is the daemon.
+    """
     name = ident.rsplit("/", 1)[-1]
-    return _IDENT_CHANNEL.get(name, "host")
+    return _IDENT_CHANNEL.get(name) or _IDENT_CHANNEL.get(name.removesuffix(".service"), "host")
+
+
+def speaker(ident: str, rest: str, pid: int | None) -> str:
+    """Channel of a journal or syslog entry, where an identifier alone may be another's.
+
+    The kernel has no pid: with one it is a program that calls itself so. conmon passes on a container's output
+    under its own name, and signs what it says itself.
+    """
+    channel = channel_of(ident)
+    foreign = (channel == "kernel" and pid is not None) or (ident == "conmon" and not rest.startswith("conmon "))
+    return "host" if foreign else channel
 
 
 def host_ident(rest: str, strict: bool = False) -> Layer | None:
@@ -67,13 +87,13 @@ def _layer(found: regex.Match[str], host: str, strict: bool) -> Layer | None:
     ident = found["ident"].strip()
     pid = int(found["pid"]) if found["pid"] else None
     unit = ident if ident.endswith(_UNIT_SUFFIXES) and ident != "init.scope" else ""
-    channel = channel_of(ident.removesuffix(".service"))
+    channel = speaker(ident, found["rest"], pid)
     if pid is None and channel == "host" and (strict or not _WORD.fullmatch(ident)):
         return None
-    return Layer(found["rest"], channel=channel, ident=ident, scope=Scope(host=host, unit=unit, pid=pid))
+    scope = Scope(host=host, unit=unit, pid=pid)
+    return Layer(found["rest"], channel=channel, ident=ident, scope=scope, machine=True)
 
 
 def _forked(found: regex.Match[str], host: str) -> Layer:
-    return Layer(
-        found["rest"], channel="systemd", ident=found["ident"], scope=Scope(host=host, pid=int(found["pid"]))
-    )
+    scope = Scope(host=host, pid=int(found["pid"]))
+    return Layer(found["rest"], channel="systemd", ident=found["ident"], scope=scope, machine=True)

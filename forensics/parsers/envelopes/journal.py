@@ -12,7 +12,7 @@ import regex
 from ... import stamps
 from ...model import RawStamp, Scope
 from ..records import Layer
-from .identity import channel_of, host_ident, ident_only
+from .identity import host_ident, ident_only, speaker
 
 _SHORT = regex.compile(
     r"(?:<\d{1,3}>)?(?P<stamp>(?:\p{L}{3,5}\.?|\d{1,2}\p{L}) +\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) "
@@ -33,11 +33,13 @@ _MONOTONIC = regex.compile(
     r"\[ *(?P<boot>\d{1,18}\.\d{6})\*?(?: <[ \d.]+\*? ?>| {16,18})?\*?\] (?P<rest>.*)", regex.DOTALL
 )
 _RFC5424 = regex.compile(
-    r"<\d{1,3}>1 (?P<stamp>\S+) (?P<host>\S+) (?P<ident>\S+) (?P<pid>\S+) \S+ "
+    r"<(?P<priority>\d{1,3})>1 (?P<stamp>\S+) (?P<host>\S+) (?P<ident>\S+) (?P<pid>\S+) \S+ "
     r"(?:-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: \ufeff?(?P<rest>.*))?",
     regex.DOTALL,
 )
 _PID = regex.compile(r"\d{1,18}")
+_KERNEL_PRIORITIES = 7
+"""Facility 0, which syslog(3) gives to nobody but the kernel."""
 _TELLS = regex.compile(r"-- (?:Boot [0-9a-f]{32}|Reboot|(?:Logs|Journal) begins? at .*) --")
 _NOTES = (
     "░░", "-- No entries --", "-- cursor: ", "-- Subject: ",
@@ -118,15 +120,18 @@ def rfc5424(text: str) -> Layer | None:
     pid = int(found["pid"]) if _PID.fullmatch(found["pid"]) else None
     ident, host = found["ident"], found["host"] if found["host"] != "-" else ""
     rest, stamp = (found["rest"] or "").removeprefix(" "), stamps.iso(found["stamp"], "journal")
-    return Layer(rest, stamp, channel_of(ident), ident, scope=Scope(host=host, pid=pid))
+    channel = speaker(ident, rest, pid)
+    if channel == "kernel" and int(found["priority"]) > _KERNEL_PRIORITIES:
+        channel = "host"
+    return Layer(rest, stamp, channel, ident, scope=Scope(host=host, pid=pid), machine=True)
 
 
 def journal_note(text: str) -> Layer | None:
     """journalctl's own lines: boot separators and reach, on `host`; cursors and `-x` texts say nothing."""
     if text.startswith(_NOTES):
-        return Layer("", channel="host", ident="journalctl")
+        return Layer("", channel="host", ident="journalctl", machine=True)
     if text.startswith("-- ") and _TELLS.fullmatch(text):
-        return Layer(text, channel="host", ident="journalctl")
+        return Layer(text, channel="host", ident="journalctl", machine=True)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import regex
@@ -10,7 +11,7 @@ import regex
 from ... import stamps
 from ...model import Scope
 from ..records import Layer, clean
-from .identity import channel_of
+from .identity import channel_of, speaker
 
 _WHOLE = regex.compile(r"\d{1,18}")
 _SECONDS = regex.compile(r"\d{1,18}(?:\.\d{1,12})?")
@@ -39,7 +40,7 @@ def _docker_json(entry: dict[str, Any]) -> Layer | None:
     if not (isinstance(entry.get("log"), str) and isinstance(entry.get("time"), str)):
         return None
     log, stamp = entry["log"], stamps.iso(entry["time"], "cri")
-    return Layer(log.rstrip("\n"), stamp, "container", partial=not log.endswith("\n"))
+    return Layer(log.rstrip("\n"), stamp, "container", partial=not log.endswith("\n"), output=True)
 
 
 def journal_text(value: Any) -> str:
@@ -58,15 +59,9 @@ def _journal_json(entry: dict[str, Any]) -> Layer | None:
     get = field.get
     micros = get("_SOURCE_REALTIME_TIMESTAMP") or get("__REALTIME_TIMESTAMP", "")
     stamp = stamps.instant(int(micros) / 1e6, "journal") if _WHOLE.fullmatch(micros) else None
-    ident = get("SYSLOG_IDENTIFIER") or get("_COMM", "")
-    channel = channel_of(ident)
-    if get("_TRANSPORT") == "kernel":
-        channel = "kernel" if ident in ("", "kernel") else channel
-    elif ident == "kernel":  # any program may call itself so
-        channel = "host"
+    ident, message = get("SYSLOG_IDENTIFIER") or get("_COMM", ""), clean(get("MESSAGE", ""))
     container, container_id = get("CONTAINER_NAME", ""), get("CONTAINER_ID_FULL", "")
-    if container or container_id:
-        channel = "container"
+    channel = "container" if container or container_id else _journal_speaker(field, ident, message)
     pid = get("_PID") or get("SYSLOG_PID", "")
     unit = get("_SYSTEMD_UNIT", "")
     if channel == "systemd":  # the manager tells about another unit than its own
@@ -75,7 +70,22 @@ def _journal_json(entry: dict[str, Any]) -> Layer | None:
         host=get("_HOSTNAME", ""), unit=unit, pid=int(pid) if _WHOLE.fullmatch(pid) else None, container=container,
         container_id=container_id,
     )  # fmt: skip
-    return Layer(clean(get("MESSAGE", "")), stamp, channel, ident, scope=scope)
+    return Layer(message, stamp, channel, ident, scope=scope, machine=True)
+
+
+def _journal_speaker(field: Mapping[str, str], ident: str, message: str) -> str:
+    """Any program may choose its identifier; the fields that begin with `_` are journald's own findings."""
+    if field.get("_TRANSPORT") == "kernel":
+        return "kernel" if ident in ("", "kernel") else speaker(ident, message, None)
+    channel = speaker(ident, message, None)
+    program, unit = field.get("_COMM", ""), field.get("_SYSTEMD_UNIT", "")
+    if channel == "systemd":  # a child bears the manager's name in brackets, or its own, until exec
+        proven = not program or program.startswith(("systemd", "(")) or unit == "init.scope"
+    elif channel == "kernel":
+        proven = False
+    else:  # of a long name journald knows 15 bytes; a wrapper script has the unit's name only
+        proven = not program or program[:15] == ident[:15] or channel in (channel_of(program), channel_of(unit))
+    return channel if proven else "host"
 
 
 JOURNAL_FIELDS = frozenset({

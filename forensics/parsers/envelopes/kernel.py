@@ -88,8 +88,8 @@ def _said(rest: str, stamp: RawStamp | None = None) -> Layer:
     found = _PROGRAM.match(rest) if "]: " in rest[:90] else None
     channel = channel_of(found["ident"]) if found else "host"
     if found and channel != "host":
-        return Layer(found["rest"], stamp, channel, found["ident"], scope=Scope(pid=int(found["pid"])))
-    return Layer(rest, stamp, "kernel", "kernel")
+        return Layer(found["rest"], stamp, channel, found["ident"], scope=Scope(pid=int(found["pid"])), machine=True)
+    return Layer(rest, stamp, "kernel", "kernel", machine=True)
 
 
 def dmesg(text: str) -> Layer | None:
@@ -147,7 +147,7 @@ def dmesg_names(text: str) -> Layer | None:
 def kmsg(text: str) -> Layer | None:
     r"""`4,550,30985380,-;text` of /dev/kmsg: µs since boot, newline `\x0a`; ` DEVICE=` lines are empty."""
     if text.startswith((" SUBSYSTEM=", " DEVICE=")):
-        return Layer("", channel="kernel", ident="kernel") if _KMSG_KEYS.fullmatch(text) else None
+        return Layer("", channel="kernel", ident="kernel", machine=True) if _KMSG_KEYS.fullmatch(text) else None
     if ";" not in text[:80]:
         return None
     found = _KMSG.match(text)
@@ -169,4 +169,4 @@ def vmware_guest(text: str) -> Layer | None:
     if "Guest: <" not in text[:80]:
         return None
     found = _VMWARE.match(text)
-    return Layer(found["rest"]) if found else None
+    return Layer(found["rest"], machine=True) if found else None

@@ -1,4 +1,4 @@
-"""Healthy systems: nothing but context and benign findings."""
+"""Genuine output of healthy systems: nothing but context and benign findings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from forensics.pipeline import load_library
 from forensics.signatures import Matcher
 
 LIBRARY = load_library()
-QUIET = (Role.CONTEXT, Role.BENIGN)
 
 
-def loud(*paths: Path) -> tuple[int, list[str]]:
+def accusations(*paths: Path) -> tuple[int, list[str]]:
     """(lines read, findings that claim trouble)."""
     matcher = Matcher(LIBRARY)
     found: list[str] = []
@@ -23,36 +22,22 @@ def loud(*paths: Path) -> tuple[int, list[str]]:
         lines += item.source.lines
         for event in item.parsed.events:
             for hit in matcher.hits(event):
-                if hit.signature.role not in QUIET and not hit.quoted:
+                if hit.signature.role not in (Role.CONTEXT, Role.BENIGN) and not hit.quoted:
                     found.append(f"{event.locator} {hit.signature.id}: {event.text[:120]}")
     assert not matcher.diagnostics
     return lines, found
 
 
-def test_healthy_logs_are_quiet(quiet_corpus: Path) -> None:
-    """On 20,000 lines of all speakers, with users who talk about crashes, nothing claims trouble."""
-    lines, found = loud(quiet_corpus)
-    assert lines >= 20_000
-    assert found == []
-
-
-def test_every_speaker_is_recognised(quiet_corpus: Path) -> None:
-    """The corpus proves something only when its lines reach the channels of the signatures."""
-    read = read_bundle(Bundle((str(quiet_corpus),)), LIBRARY.anchors(), prefilter=False)
-    channels = {event.channel for item in read for event in item.parsed.events}
-    assert {"engine", "kubelet", "runtime", "systemd", "kernel", "ray", "k8s", "host", "cgroup", "oomd"} <= channels
-
-
-def test_real_statistics_are_quiet(captures: Path) -> None:
+def test_statistics_are_quiet(captures: Path) -> None:
     """sar, free, ps, vmstat and cgroup files of two machines; only the file of kernel lines tells of a kill."""
-    lines, found = loud(captures / "sysstat")
+    lines, found = accusations(captures / "sysstat")
     assert lines > 10_000
     assert [line for line in found if "dmesg_oom_lines" not in line] == []
 
 
-def test_a_real_healthy_pod_is_quiet(captures: Path) -> None:
+def test_a_healthy_pod_is_quiet(captures: Path) -> None:
     """Described by kubectl, with its log."""
-    _, found = loud(
+    _, found = accusations(
         captures / "kubectl/describe/vllm-healthy-75b6c8d9f-m2n3b.txt", captures / "kubectl/logs/healthy_--tail_2.txt"
     )
     assert found == []

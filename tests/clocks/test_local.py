@@ -1,0 +1,218 @@
+"""Local times: zones from anchors, summer time, hints, and what stays open."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from forensics.model import Basis, Scope
+
+
+def minutes(b: ModuleType, start: str, count: int, step: float = 60.0) -> list[float]:
+    return [b.at(start) + step * i for i in range(count)]
+
+
+@pytest.mark.parametrize("zone", ["Asia/Shanghai", "Asia/Kathmandu", "America/St_Johns", "Pacific/Chatham", "UTC"])
+def test_a_journal_takes_its_zone_from_the_runtime_inside(b: ModuleType, zone: str) -> None:
+    """containerd prints UTC inside a journal of local time: the node's zone follows, quarter hours included."""
+    journal = b.journal("journal.txt", zone, minutes(b, "2026-05-06 02:00:00", 12))
+    solved = b.solve(journal)
+    clock = b.clock(solved, "journal.txt", "journal")
+    assert clock.verdict == "solved"
+    assert clock.skew_s == 0
+    assert clock.residual_s is not None
+    assert clock.residual_s < 1
+    assert len(clock.anchors) >= 3
+    assert max(abs(error) for error in b.errors(solved, journal)) <= 1
+    assert all(event.time.basis in (Basis.EXACT, Basis.ZONE_SOLVED) for event in solved.events)
+
+
+def test_a_fixed_offset_has_no_name(b: ModuleType) -> None:
+    """Nothing in a file of one day tells Shanghai from Perth."""
+    solved = b.solve(b.journal("journal.txt", "Asia/Shanghai", minutes(b, "2026-05-06 02:00:00", 12)))
+    assert b.clock(solved, "journal.txt", "journal").zone == "UTC+08:00"
+
+
+def test_the_hour_that_occurs_twice(b: ModuleType) -> None:
+    """File order tells the two passes apart, and the change names the zone."""
+    journal = b.journal("journal.txt", "Europe/Berlin", minutes(b, "2026-10-24 22:00:00", 80, 300))
+    solved = b.solve(journal)
+    assert max(abs(error) for error in b.errors(solved, journal)) <= 1
+    clock = b.clock(solved, "journal.txt", "journal")
+    assert (clock.verdict, clock.zone, clock.offset_s) == ("solved", "Europe/Berlin", -7200)
+
+
+def test_a_repeated_hour_is_enough(b: ModuleType) -> None:
+    """Without any anchor the fold itself tells zone and offset, save for zones that change at the same hour."""
+    journal = b.journal("journal.txt", "Europe/London", minutes(b, "2026-10-24 22:00:00", 80, 300), runtime_every=0)
+    solved = b.solve(journal, captured_at_s=b.at("2026-10-25 08:00:00"))
+    clock = b.clock(solved, "journal.txt", "journal")
+    assert (clock.verdict, clock.zone) == ("solved", "Europe/London")
+    assert max(abs(error) for error in b.errors(solved, journal)) <= 1
+
+
+def test_spring_has_a_gap(b: ModuleType) -> None:
+    """An hour is missing; times before and after it are both right."""
+    journal = b.journal("journal.txt", "America/New_York", minutes(b, "2026-03-08 03:00:00", 80, 300))
+    solved = b.solve(journal)
+    assert max(abs(error) for error in b.errors(solved, journal)) <= 1
+    assert b.clock(solved, "journal.txt", "journal").zone == "America/New_York"
+
+
+def test_beyond_the_last_anchor_a_change_is_possible(b: ModuleType) -> None:
+    """Anchors before the change only: lines weeks later may be an hour off, and say so."""
+    times = minutes(b, "2026-10-20 10:00:00", 10) + minutes(b, "2026-11-05 10:00:00", 10)
+    journal = b.Print("journal.txt", scope=Scope(host="gpu-node-7"))
+    for serial, true_s in enumerate(times):
+        outer = b.stamp(b.LOCAL, "journal", true_s, "Europe/Berlin")
+        inner = (b.stamp(b.INSTANT, "runtime", true_s, "UTC", 1e-6),) if serial < 10 else ()
+        journal.line(true_s, b.message(serial), (outer, *inner), "runtime")
+    solved = b.solve(journal)
+    late = [event.time for event in solved.events][10:]
+    assert all(time.uncertainty_s >= 3600 for time in late)
+    assert all(abs(error) <= time.uncertainty_s for error, time in zip(b.errors(solved, journal)[10:], late, strict=True))
+
+
+def test_three_zones_in_one_bundle(b: ModuleType) -> None:
+    """Container, node and API each print their own zone."""
+    times = minutes(b, "2026-05-06 02:00:00", 12)
+    journal = b.journal("journal.txt", "Asia/Tokyo", times)
+    pod = b.Print("pods/0.log", scope=Scope(pod="vllm-llama-0"))
+    for serial, true_s in enumerate(times):
+        stamps = (b.stamp(b.INSTANT, "cri", true_s + 0.01, "UTC", 1e-6), b.stamp(b.YEARLESS, "engine", true_s, "America/Denver"))
+        pod.line(true_s, b.message(serial + 100), stamps, "engine")
+    solved = b.solve(journal, pod)
+    assert b.clock(solved, "journal.txt", "journal").zone == "UTC+09:00"
+    assert b.clock(solved, "pods/0.log", "engine").zone == "UTC-06:00"
+
+
+def test_hosts_of_one_file_have_their_own_clocks(b: ModuleType) -> None:
+    """A collected journal holds two nodes in two zones."""
+    one = b.journal("journal.txt", "Asia/Tokyo", minutes(b, "2026-05-06 02:00:00", 8), "gpu-node-7")
+    two = b.journal("journal.txt", "Europe/Paris", minutes(b, "2026-05-06 02:00:30", 8), "gpu-node-8")
+    for event, true_s in zip(two.events, two.truth.values(), strict=True):
+        one.line(true_s, event.text + " again", event.stamps, event.channel, scope=event.scope)
+    solved = b.solve(one)
+    assert {clock.zone for clock in solved.clocks["journal.txt"] if clock.layer == "journal"} == {"UTC+09:00", "UTC+02:00"}
+    assert max(abs(error) for error in b.errors(solved, one)) <= 1
+
+
+def test_anchors_that_disagree_correct_nothing(b: ModuleType) -> None:
+    """Scattered anchors are refused, the scatter is told, the events keep a wide interval."""
+    journal = b.Print("journal.txt", scope=Scope(host="gpu-node-7"))
+    for serial, off in enumerate([0, 5000, -9000, 700, 31000, -20000, 12345, 2500]):
+        true_s = b.at("2026-05-06 02:00:00") + 60 * serial
+        journal.line(true_s, b.message(serial), (b.stamp(b.LOCAL, "journal", true_s), b.stamp(b.INSTANT, "runtime", true_s + off)), "runtime")
+    solved = b.solve(journal)
+    clock = b.clock(solved, "journal.txt", "journal")
+    assert clock.verdict == "refused"
+    assert "disagree" in clock.note
+    assert any("not solved" in diagnostic.message for diagnostic in solved.diagnostics)
+
+
+def test_the_user_knows_the_zone(b: ModuleType) -> None:
+    """`--tz` matches paths; daylight saving follows the zone's rules."""
+    journal = b.journal("node/journal.txt", "America/Chicago", minutes(b, "2026-10-31 22:00:00", 80, 300), runtime_every=0)
+    solved = b.solve(journal, tz=(("node/*", "America/Chicago"),), year=2026)
+    clock = b.clock(solved, "node/journal.txt", "journal")
+    assert (clock.zone, clock.verdict) == ("America/Chicago", "solved")
+    assert max(abs(error) for error in b.errors(solved, journal)) <= 1
+
+
+def test_zones_that_the_bundle_declares(b: ModuleType) -> None:
+    """`TZ` in the pod's environment, `timedatectl` on the node."""
+    log = b.Print("logs.txt", scope=Scope(pod="vllm-llama-0"))
+    times = minutes(b, "2026-05-06 02:00:00", 5)
+    for serial, true_s in enumerate(times):
+        log.line(true_s, b.message(serial), (b.stamp(b.YEARLESS, "engine", true_s, "Asia/Tokyo"),), "engine")
+    spec = b.Print("pods.json", "k8s.objects")
+    spec.line(0, "pod spec", (), "k8s", "pod_spec", Scope(pod="vllm-llama-0"), env={"TZ": "Asia/Tokyo"})
+    smi = b.Print("nvidia-smi.txt", scope=Scope(host="gpu-node-7"))
+    smi.line(times[0], "one line per GPU", (b.stamp(b.LOCAL, "nvidia-smi", times[0], "Europe/Madrid"),), "nvidia")
+    clock = b.Print("timedatectl", scope=Scope(host="gpu-node-7"))
+    clock.line(times[-1], "captured at", (b.stamp(b.INSTANT, "timedatectl", times[-1]),), "host", "capture", timezone="Europe/Madrid")
+    solved = b.solve(log, spec, smi, clock)
+    assert b.clock(solved, "logs.txt", "engine").zone == "Asia/Tokyo"
+    assert b.clock(solved, "nvidia-smi.txt", "nvidia-smi").zone == "Europe/Madrid"
+    assert max(abs(error) for one in (log, smi) for error in b.errors(solved, one)) <= 1
+
+
+def test_a_printed_abbreviation_decides_among_zones(b: ModuleType) -> None:
+    """`CET` in an hour that occurs twice is its second pass."""
+    one = b.Print("status.txt")
+    true_s = b.at("2026-10-25 01:21:19")
+    one.line(true_s, "Active: active (running)", (b.stamp(b.LOCAL, "systemctl", true_s, "Europe/Berlin", 1.0, "CET"),))
+    solved = b.solve(one)
+    assert b.clock(solved, "status.txt", "systemctl").verdict == "solved"
+    assert b.errors(solved, one) == [0]
+
+
+def container(b: ModuleType, zone: str, pod: str = "vllm-llama-0") -> tuple[object, object]:
+    """A bare `kubectl logs` file, and the API's times of the container."""
+    log = b.Print("logs-previous.txt", scope=Scope(pod=pod))
+    start = b.at("2026-05-06 02:00:00")
+    for serial in range(20):
+        true_s = start + 12 + 10 * serial
+        log.line(true_s, b.message(serial), (b.stamp(b.YEARLESS, "engine", true_s, zone),), "engine")
+    api = b.Print("pods.json", "k8s.objects")
+    scope = Scope(pod=pod, container="vllm", container_id="a1" * 32)
+    api.line(start, "started", (b.stamp(b.INSTANT, "k8s", start),), "k8s", "container_started", scope)
+    api.line(start + 205, "ended", (b.stamp(b.INSTANT, "k8s", start + 205),), "k8s", "container_terminated", scope)
+    return log, api
+
+
+@pytest.mark.parametrize(("zone", "name"), [("UTC", "UTC"), ("Asia/Seoul", "UTC+09:00")])
+def test_a_container_log_fits_its_container(b: ModuleType, zone: str, name: str) -> None:
+    """First line after the start, last line before the end: one offset fits, and it is called assumed."""
+    log, api = container(b, zone)
+    solved = b.solve(log, api)
+    clock = b.clock(solved, "logs-previous.txt", "engine")
+    assert (clock.verdict, clock.zone) == ("assumed", name)
+    assert "hints" in clock.note
+    assert max(abs(error) for error in b.errors(solved, log)) <= 1
+    assert max(event.time.uncertainty_s for event in solved.events) < 10
+
+
+def test_gpu_memory_falls_when_a_process_dies(b: ModuleType) -> None:
+    """Two deaths and two falls of memory tie an nvidia-smi loop, which prints no zone."""
+    start = b.at("2026-05-06 02:00:00")
+    api = b.Print("pods.json", "k8s.objects")
+    for number, death in enumerate((start + 500, start + 1700)):
+        scope = Scope(pod="vllm-llama-0", container_id=f"{number}b" * 32)
+        api.line(death, "ended", (b.stamp(b.INSTANT, "k8s", death),), "k8s", "container_terminated", scope)
+    loop = b.Print("nvidia-smi.csv", "nvidia.csv")
+    rows = []
+    for number in range(300):
+        true_s = start + 10 * number
+        used = 4.0 if 500 < true_s - start < 560 or 1700 < true_s - start < 1760 else 70000.0
+        rows.append((b.stamp(b.LOCAL, "nvidia-smi", true_s, "Asia/Shanghai", 0.001).seconds, used))
+    loop.series("gpu_memory_used_mib", b.LOCAL, "nvidia-smi", rows)
+    solved = b.solve(api, loop)
+    assert b.clock(solved, "nvidia-smi.csv", "nvidia-smi").zone == "UTC+08:00"
+    assert solved.samples[0].stamps[0] == pytest.approx(start, abs=0.01)
+
+
+def test_nothing_ties_it(b: ModuleType) -> None:
+    """A local time alone is taken for UTC, and its interval holds every zone."""
+    lone = b.journal("journal.txt", "Asia/Tokyo", minutes(b, "2026-05-06 02:00:00", 5), form=b.LOCAL, runtime_every=0)
+    solved = b.solve(lone)
+    clock = b.clock(solved, "journal.txt", "journal")
+    assert (clock.verdict, clock.zone) == ("assumed", "UTC")
+    assert "assumed" in clock.note
+    assert all(abs(error) <= event.time.uncertainty_s for error, event in zip(b.errors(solved, lone), solved.events, strict=True))
+
+
+def test_what_is_tied_to_it_is_assumed_too(b: ModuleType) -> None:
+    """Files that agree with each other but with no instant keep their distances, and the doubt."""
+    times = minutes(b, "2026-05-06 02:00:00", 6)
+    lone = b.journal("journal.txt", "Asia/Tokyo", times, form=b.LOCAL, runtime_every=0)
+    ring = b.Print("dmesg")
+    for serial, true_s in enumerate(times):
+        lone.line(true_s, b.message(serial + 50), (b.stamp(b.LOCAL, "journal", true_s, "Asia/Tokyo"),), "kernel")
+        ring.line(true_s, b.message(serial + 50), (b.boot(true_s - times[0] + 9000),), "kernel")
+    solved = b.solve(lone, ring)
+    assert b.clock(solved, "dmesg", "dmesg").verdict == "assumed"
+    off = b.errors(solved, ring)
+    assert max(off) - min(off) < 1
+    assert min(event.time.uncertainty_s for event in solved.events) > 9 * 3600

@@ -1,0 +1,104 @@
+"""Years of year-less times."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from forensics.clocks import yearless
+
+
+def engine(b: ModuleType, path: str, *times: str, **more: object) -> object:
+    found = b.Print(path, **more)
+    for text in times:
+        found.line(b.at(text), "Avg prompt throughput", (b.stamp(b.YEARLESS, "engine", b.at(text)),), "engine")
+    return found
+
+
+def dated(b: ModuleType, text: str) -> object:
+    """Another source, which prints the year."""
+    found = b.Print("k8s/events.json", "k8s.objects")
+    for second in range(2):
+        found.line(b.at(text) + second, f"Killing: {second}", (b.stamp(b.INSTANT, "k8s", b.at(text) + second),), "k8s")
+    return found
+
+
+def test_new_year_inside_a_log(b: ModuleType) -> None:
+    """December 31 followed by January 1 is one night; the year of the first line is the old one."""
+    log = engine(b, "vllm.log", "2025-12-31 23:59:50", "2026-01-01 00:00:10", "2026-01-01 04:06:12")
+    solved = b.solve(log, dated(b, "2026-01-01 04:10:00"))
+    assert b.errors(solved, log) == [0, 0, 0]
+    assert b.clock(solved, "vllm.log", "engine").year == 2025
+
+
+def test_a_log_is_not_younger_than_the_bundle(b: ModuleType) -> None:
+    """A December log in a bundle of January is last year's."""
+    log = engine(b, "vllm.log", "2025-12-12 08:00:00", "2025-12-12 08:10:00")
+    assert b.errors(b.solve(log, dated(b, "2026-01-03 00:00:00")), log) == [0, 0]
+
+
+def test_the_29th_of_february_needs_a_leap_year(b: ModuleType) -> None:
+    """A log with that day is of the last leap year before the capture."""
+    log = engine(b, "vllm.log", "2024-02-28 23:00:00", "2024-02-29 12:00:00", "2024-03-01 01:00:00")
+    solved = b.solve(log, dated(b, "2026-06-01 00:00:00"))
+    assert b.errors(solved, log) == [0, 0, 0]
+
+
+def test_march_in_a_common_year(b: ModuleType) -> None:
+    """Year-less times are kept in a leap year; in a common one the days after February move by one."""
+    assert yearless.in_year(b.stamp(b.YEARLESS, "engine", b.at("2025-03-01 00:00:00")).seconds, 2025) == b.at("2025-03-01 00:00:00")
+    seconds, year = yearless.without_year(b.at("2025-12-31 23:59:59"))
+    assert (yearless.in_year(seconds, year), year) == (b.at("2025-12-31 23:59:59"), 2025)
+
+
+def test_a_stamp_beside_it_tells_the_year(b: ModuleType) -> None:
+    """The collector's stamp on the same line beats everything that is newer in the bundle."""
+    log = b.Print("archive.log")
+    for number in range(4):
+        true_s = b.at("2023-11-20 10:00:00") + 60 * number
+        stamps = (b.stamp(b.INSTANT, "cri", true_s, "UTC", 1e-6), b.stamp(b.YEARLESS, "engine", true_s))
+        log.line(true_s, b.message(number), stamps, "engine")
+    solved = b.solve(log, dated(b, "2026-06-01 00:00:00"))
+    assert b.clock(solved, "archive.log", "engine").year == 2023
+
+
+def test_file_times_are_weak(b: ModuleType) -> None:
+    """A file time shortly after the last line settles the year; one of months later leaves a year of doubt."""
+    near = engine(b, "vllm.log", "2025-08-01 10:00:00", "2025-08-01 10:05:00", mtime_s=b.at("2025-08-01 10:06:00"))
+    far = engine(b, "vllm.log", "2025-08-01 10:00:00", "2025-08-01 10:05:00", mtime_s=b.at("2026-03-01 10:06:00"))
+    assert b.errors(b.solve(near), near) == [0, 0]
+    doubt_s = max(event.time.uncertainty_s for event in b.solve(near).events)
+    assert doubt_s < 86400
+    assert min(event.time.uncertainty_s for event in b.solve(far).events) > 360 * 86400
+
+
+def test_a_printed_weekday_decides(b: ModuleType) -> None:
+    """`Thu Nov 20` was in 2025, not in 2026."""
+    from dataclasses import replace
+
+    log = engine(b, "syslog", "2025-11-20 10:00:00", "2025-11-20 10:05:00")
+    log.events = [replace(event, raw="Thu Nov 20 10:00:00 gpu-node-7 kernel: x") for event in log.events]
+    solved = b.solve(log, dated(b, "2026-12-01 00:00:00"))
+    assert b.clock(solved, "syslog", "engine").year == 2025
+
+
+def test_the_user_knows_the_year(b: ModuleType) -> None:
+    """`--year` is the year of the last line."""
+    log = engine(b, "vllm.log", "2021-12-31 23:59:50", "2022-01-01 00:00:10")
+    assert b.errors(b.solve(log, dated(b, "2026-01-03 00:00:00"), year=2022), log) == [0, 0]
+
+
+def test_without_anything_the_year_is_open(b: ModuleType) -> None:
+    """No source tells a year: the order is kept, the instant is not claimed."""
+    log = engine(b, "vllm.log", "2025-08-01 10:00:00", "2025-08-01 10:05:00")
+    solved = b.solve(log)
+    assert all(event.time.uncertainty_s > 365 * 86400 for event in solved.events)
+    first, second = (event.time.utc_s for event in solved.events)
+    assert second - first == pytest.approx(300)
+
+
+def test_a_date_in_a_path(b: ModuleType) -> None:
+    """A support bundle's folder carries its date."""
+    log = engine(b, "support-bundle-2026-05-06T02_42_30/logs/vllm.log", "2026-05-06 02:00:00", "2026-05-06 02:05:00")
+    assert b.errors(b.solve(log), log) == [0, 0]

@@ -1,0 +1,189 @@
+"""What every source says about an end becomes one death each; loops become one incident."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from forensics.diagnosis import deaths
+from forensics.diagnosis.model import Death
+from forensics.model import Scope
+
+
+def test_witnesses_of_one_end_are_one_death(b: ModuleType) -> None:
+    """Kernel, runtime and Kubernetes tell of one kill within seconds."""
+    w = b.World()
+    w.pod()
+    known = Scope(pod=b.POD, pod_uid=b.UID, container_id=b.CID)
+    w.kill("dmesg", 300)
+    w.add("containerd", 300.4, "container c3a1 terminated: reason= exit_code=137", "container_terminated", "runtime",
+          known, exit_code=137)  # fmt: skip
+    w.exited("describe.txt", 301, 137, "OOMKilled")
+    (death,) = w.case().deaths
+    assert (death.exit_code, death.reason, len(death.witnesses)) == (137, "OOMKilled", 3)
+
+
+def test_ends_apart_are_two_deaths(b: ModuleType) -> None:
+    """Two exits of one container minutes apart are two deaths of one incident."""
+    w = b.World()
+    w.exited("a", 300, 1)
+    w.exited("a", 600, 1)
+    case = w.case()
+    assert [d.time_s - b.T0 for d in case.deaths if d.time_s] == [300, 600]
+    assert len(deaths.group(case.deaths)) == 1
+
+
+def test_a_dead_engine_may_linger(b: ModuleType) -> None:
+    """The container ends up to three minutes after its engine: watchdogs and grace periods."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.fail("a", 100, scope=scope)
+    w.exited("describe.txt", 260, 137)
+    (death,) = w.case().deaths
+    assert death.life is not None
+    assert death.exit_code == 137
+
+
+def test_a_probe_kill_and_the_exit_after_grace_are_one_death(b: ModuleType) -> None:
+    """Killing, then SIGKILL 31 s later."""
+    w = b.World()
+    w.probe_kill("events", 300)
+    w.exited("describe.txt", 331, 137)
+    (death,) = w.case().deaths
+    assert (death.exit_code, death.graceful, len(death.witnesses)) == (137, False, 2)
+
+
+@pytest.mark.xfail(strict=True, reason="an exit is collected before its probe kill, and lingers only 45 s backwards")
+def test_a_long_grace_period_keeps_kill_and_exit_together(b: ModuleType) -> None:
+    """terminationGracePeriodSeconds of 120: the SIGKILL comes two minutes after `Killing`."""
+    w = b.World()
+    w.probe_kill("events", 300)
+    w.exited("describe.txt", 420, 137)
+    assert len(w.case().deaths) == 1
+
+
+def test_ends_of_different_pods_stay_apart(b: ModuleType) -> None:
+    """Same second, two pods."""
+    w = b.World()
+    w.exited("a", 300, 1, name="one")
+    w.exited("a", 300, 1, name="two")
+    assert {d.entity for d in w.case().deaths} == {"pod:one", "pod:two"}
+
+
+def test_a_kill_without_a_container_hits_the_only_engine(b: ModuleType) -> None:
+    """A victim that looks like an engine belongs to the only engine there is; `java` does not."""
+    for comm, found in (("VLLM::EngineCor", True), ("java", False)):
+        w = b.World()
+        w.start("a", 0)
+        w.add("a", 299, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR")
+        w.kill("dmesg", 300, "node", uid="", cid="", comm=comm)
+        engine = next(d for d in w.case().deaths if d.life is not None)
+        assert any(e.kind == "kernel_oom" for e in engine.witnesses) is found, comm
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "shutdown", "graceful"),
+    [
+        (0, "Completed", True, True),
+        (143, "Error", False, True),
+        (137, "Error", True, False),
+        (143, "OOMKilled", True, False),
+        (1, "Error", True, False),
+    ],
+)
+def test_what_an_orderly_stop_is(b: ModuleType, code: int, reason: str, shutdown: bool, graceful: bool) -> None:
+    """0 and 143 are orderly unless a kill or an error speaks against it."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 70, scope=scope)
+    if shutdown:
+        w.add("a", 299, "Shutting down", scope=scope)
+    w.exited("describe.txt", 300, code, reason)
+    death = w.case().deaths[-1]
+    assert death.graceful is graceful
+
+
+def test_143_that_a_probe_asked_for_is_no_orderly_stop(b: ModuleType) -> None:
+    """The engine drained in time, but nobody had planned it."""
+    w = b.World()
+    w.probe_kill("events", 295)
+    w.exited("describe.txt", 300, 143)
+    assert [d.graceful for d in w.case().deaths] == [False]
+
+
+def test_a_log_that_goes_on_is_no_death(b: ModuleType) -> None:
+    """The last line of a healthy log is no end."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    assert w.case().deaths == ()
+
+
+def test_a_run_that_is_followed_by_another_has_ended(b: ModuleType) -> None:
+    """A second banner in the same file proves that the first run is over, silent or not."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.start("a", 400)
+    (death,) = w.case().deaths
+    assert death.life is not None
+    assert not death.graceful
+
+
+@pytest.mark.parametrize(("code", "status", "expected"), [("killed", 9, 137), ("exited", 1, 1), ("dumped", 6, 134)])
+def test_systemd_prints_signals_as_numbers(b: ModuleType, code: str, status: int, expected: int) -> None:
+    """`code=killed, status=9` is 137 in the words of everybody else."""
+    w = b.World()
+    w.add("journal", 10, f"vllm.service: Main process exited, code={code}, status={status}/X", "unit_exit", "systemd",
+          Scope(unit="vllm.service"), code=code, status=status)  # fmt: skip
+    assert w.case().deaths[0].exit_code == expected
+
+
+@pytest.mark.xfail(strict=True, reason="left out as an event, but taken again as a finding of systemd.main_exited")
+def test_a_clean_exit_of_a_unit_is_no_death(b: ModuleType) -> None:
+    """status=0 is an end that nobody has to explain."""
+    w = b.World()
+    w.add("journal", 10, "vllm.service: Main process exited, code=exited, status=0/SUCCESS", "unit_exit", "systemd",
+          Scope(unit="vllm.service"), code="exited", status=0)  # fmt: skip
+    assert w.case().deaths == ()
+
+
+def test_half_a_day_separates_incidents(b: ModuleType) -> None:
+    """Deaths within twelve hours are one incident, later ones are another; other entities always are."""
+
+    def death(seconds: float, entity: str = "pod:a") -> Death:
+        return Death(entity, seconds, (), None, None, "", False)
+
+    grouped = deaths.group([death(1), death(40_000), death(41_000, "pod:b"), death(90_000)])
+    assert [[d.time_s for d in group] for group in grouped] == [[1, 40_000], [41_000], [90_000]]
+
+
+def test_a_witness_without_a_time_joins_the_death_of_its_entity(b: ModuleType) -> None:
+    """An undated exit says something about the only death there is."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.fail("a", 100, scope=scope)
+    w.add("pods.txt", None, "container vllm terminated: reason=Error exit_code=1", "container_terminated", "k8s",
+          Scope(pod=b.POD, container="vllm"), exit_code=1, reason="Error")  # fmt: skip
+    (death,) = w.case().deaths
+    assert death.exit_code == 1
+
+
+@pytest.mark.xfail(strict=True, reason="a probe kill with an uncertain age becomes a death of its own")
+def test_a_probe_kill_of_uncertain_age_joins_the_exit(b: ModuleType) -> None:
+    """`5m` ago without a known capture time: the kill may be the one that ended the container four minutes later."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 70, scope=scope)
+    w.fail("a", 600, "TimeoutError: RPC call to execute_model timed out.", scope=scope)
+    w.probe_kill("describe.txt", b.at(330, 600.0))
+    w.exited("describe.txt", 640, 137)
+    assert w.diagnosis().verdict.cause.id == "engine_timeout"
+
+

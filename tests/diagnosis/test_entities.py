@@ -1,0 +1,166 @@
+"""Names that mean the same thing are joined, each join with its reason; nothing is joined by pid alone."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from forensics.diagnosis import entities
+from forensics.model import Scope
+
+
+def reasons(case: Any) -> dict[frozenset[str], str]:
+    return {frozenset((j.left, j.right)): j.reason for j in case.entities.joins}
+
+
+def owner(case: Any, source: str) -> str:
+    return str(case.entities.name_of(Scope(), source))
+
+
+def test_names_that_one_line_states_are_joined(b: ModuleType) -> None:
+    """Pod, uid and container id of one event are one entity, named after the pod."""
+    w = b.World()
+    w.add("kubelet.log", 0, "x", channel="kubelet", scope=Scope(pod=b.POD, pod_uid=b.UID, container_id=b.CID))
+    case = w.case()
+    assert case.entities.same(f"pod:{b.POD}", f"cid:{b.CID}")
+    assert case.entities.name_of(Scope(container_id=b.CID)) == f"pod:{b.POD}"
+    assert set(reasons(case).values()) == {"stated"}
+
+
+def test_a_log_goes_to_the_pod_with_its_model(b: ModuleType) -> None:
+    """Arguments decide against a pod that serves something else, whatever its start time."""
+    w = b.World()
+    w.start("a.txt", 0, model="acme/chat-14b")
+    w.pod(name="chat-5d5d5d5d5d-aaaaa")
+    w.pod("other.txt", name="code-5d5d5d5d5d-bbbbb", args=("--model", "acme/code-7b"))
+    w.add("other.txt", -1, "container vllm started", "container_started", "k8s", Scope(pod="code-5d5d5d5d5d-bbbbb"))
+    case = w.case()
+    assert owner(case, "a.txt") == "pod:chat-5d5d5d5d5d-aaaaa"
+    assert reasons(case)[frozenset(("pod:chat-5d5d5d5d5d-aaaaa", "file:a.txt"))] == "arguments"
+
+
+def test_a_log_without_arguments_goes_by_its_start(b: ModuleType) -> None:
+    """Two pods with the same arguments: the one that started when the log begins has written it."""
+    w = b.World()
+    w.start("a.txt", 0, model="acme/chat-14b")
+    for pod, started in (("chat-5d5d5d5d5d-aaaaa", -4000.0), ("chat-5d5d5d5d5d-bbbbb", -8.0)):
+        w.pod(f"{pod}.txt", name=pod)
+        w.add(f"{pod}.txt", started, "container vllm started", "container_started", "k8s", Scope(pod=pod))
+    assert owner(w.case(), "a.txt") == "pod:chat-5d5d5d5d5d-bbbbb"
+
+
+def test_a_log_that_ends_with_a_container_is_its(b: ModuleType) -> None:
+    """The end time joins a log whose start was rotated away."""
+    w = b.World()
+    w.answer("a.txt", 3600)
+    w.add("a.txt", 3620, "EngineCore encountered a fatal error.", level="ERROR")
+    w.exited("one.txt", 3625, 1, name="chat-5d5d5d5d5d-aaaaa")
+    w.exited("two.txt", 9000, 1, name="chat-5d5d5d5d5d-bbbbb")
+    case = w.case()
+    assert owner(case, "a.txt") == "pod:chat-5d5d5d5d5d-aaaaa"
+    assert "end_time" in reasons(case).values()
+
+
+def test_a_file_name_is_the_last_hint(b: ModuleType) -> None:
+    """Without times and arguments, a word shared by file and workload decides."""
+    w = b.World()
+    w.add("logs/granite-previous.txt", None, "EngineCore encountered a fatal error.", level="ERROR")
+    w.pod("one.txt", name="granite-5d5d5d5d5d-aaaaa", args=())
+    w.pod("two.txt", name="falcon-5d5d5d5d5d-bbbbb", args=())
+    case = w.case()
+    assert owner(case, "logs/granite-previous.txt") == "pod:granite-5d5d5d5d5d-aaaaa"
+    assert "file_name" in reasons(case).values()
+
+
+def test_a_tie_joins_nobody(b: ModuleType) -> None:
+    """Two pods that fit equally well: the log keeps its own name."""
+    w = b.World()
+    w.start("a.txt", 0, model="acme/chat-14b")
+    w.pod("one.txt", name="x-5d5d5d5d5d-aaaaa")
+    w.pod("two.txt", name="x-5d5d5d5d5d-bbbbb")
+    assert owner(w.case(), "a.txt") == "file:a.txt"
+
+
+@pytest.mark.parametrize(
+    ("limit_gib", "exit_s", "joined"),
+    [(64, 301.0, True), (64, None, True), (32, 301.0, True), (32, 90000.0, False)],
+    ids=["limit and time", "limit only", "time only", "neither"],
+)
+def test_a_kill_joins_the_pod_that_it_fits(b: ModuleType, limit_gib: int, exit_s: float | None, joined: bool) -> None:
+    """A kernel kill names a cgroup only; the pod's limit, or the time of its OOMKilled exit, names the pod."""
+    w = b.World()
+    w.kill("dmesg", 300, limit_kib=64 << 20)
+    w.pod(memory_limit_bytes=limit_gib << 30)
+    if exit_s is not None:
+        w.exited("describe.txt", exit_s, 137, "OOMKilled")
+    assert w.case().entities.same(f"uid:{b.UID}", f"pod:{b.POD}") is joined
+
+
+def test_a_pod_level_kill_fits_the_sum_of_its_containers(b: ModuleType) -> None:
+    """A limit that is the sum of the containers' limits is the pod's."""
+    w = b.World()
+    w.kill("dmesg", 300, oom_scope="pod", limit_kib=72 << 20)
+    w.pod(memory_limit_bytes=64 << 30)
+    w.pod(container="proxy", memory_limit_bytes=8 << 30, gpus=None)
+    assert w.case().entities.same(f"uid:{b.UID}", f"pod:{b.POD}")
+
+
+def test_two_pods_with_the_same_limit_do_not_share_a_kill(b: ModuleType) -> None:
+    """A limit that two pods have decides nothing."""
+    w = b.World()
+    w.kill("dmesg", 300)
+    w.pod("one.txt", name="chat-5d5d5d5d5d-aaaaa", memory_limit_bytes=64 << 30)
+    w.pod("two.txt", name="chat-5d5d5d5d5d-bbbbb", memory_limit_bytes=64 << 30)
+    assert w.case().entities.name_of(Scope(pod_uid=b.UID)) == f"uid:{b.UID}"
+
+
+def test_container_names_are_unique_on_a_docker_host_only(b: ModuleType) -> None:
+    """`vllm` and its id are one container where there are no pods; in a cluster every pod may have a `vllm`."""
+    docker, cluster = b.World(), b.World()
+    for w in (docker, cluster):
+        w.add("events", 0, "container vllm started", "container_started", "runtime",
+              Scope(container="vllm", container_id=b.CID))  # fmt: skip
+    cluster.pod()
+    assert docker.case().entities.same("ctr:vllm", f"cid:{b.CID}")
+    assert not cluster.case().entities.same("ctr:vllm", f"cid:{b.CID}")
+
+
+def test_units_own_their_syslog_identifier(b: ModuleType) -> None:
+    """A line of `vllm[4242]` belongs to `vllm.service`; infrastructure units are no entities."""
+    w = b.World()
+    w.add("journal", 0, "vllm.service: Main process exited, code=killed, status=9/KILL", "unit_exit", "systemd",
+          Scope(unit="vllm.service"), code="killed", status=9)  # fmt: skip
+    own = w.add("journal", 1, "Application startup complete.", ident="vllm")
+    kubelet = w.add("journal", 2, "x", channel="kubelet", scope=Scope(unit="kubelet.service"))
+    case = w.case()
+    assert case.entities.of(own) == "unit:vllm"
+    assert case.entities.of(kubelet) == ""
+
+
+def test_runs_of_one_log_are_one_service(b: ModuleType) -> None:
+    """`…-previous` beside `…-current`, and pieces of a rotated log; two services in one folder stay two."""
+    w = b.World()
+    for source in ("l/chat-previous.log", "l/chat-current.log", "l/embed.log"):
+        w.add(source, 0, "Application startup complete.")
+    case = w.case()
+    assert case.entities.same("file:l/chat-previous.log", "file:l/chat-current.log")
+    assert not case.entities.same("file:l/chat-previous.log", "file:l/embed.log")
+
+
+def test_pids_join_nothing(b: ModuleType) -> None:
+    """A kernel pid is the host's, an engine's is the container's: equal numbers mean nothing."""
+    w = b.World()
+    w.add("a.txt", 0, "Application startup complete.", scope=Scope(pid=40122))
+    w.kill("dmesg", 300, pid=40122)
+    assert w.case().entities.name_of(Scope(), "a.txt") == "file:a.txt"
+
+
+@pytest.mark.parametrize(
+    ("pod", "workload"),
+    [("pod:chat-qwen3-14b-6fb6bcbb89-jkzmh", "chat-qwen3-14b"), ("ray-head-x9k2p", "ray-head"), ("vllm-0", "vllm-0")],
+)
+def test_workload_of_a_pod(pod: str, workload: str) -> None:
+    """Deployment and job suffixes are cut, ordinals of stateful sets stay."""
+    assert entities.workload_of(pod) == workload

@@ -1,0 +1,190 @@
+"""GPU memory: the place of a failed allocation, and what its numbers say."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from forensics.diagnosis.rules import gpu, oom_site
+
+GIB = 1024.0
+
+
+def judged(b: ModuleType, text: str, frames: tuple[str, ...] = (), **start: Any) -> set[str]:
+    """Names of what the rules conclude about one OOM while serving."""
+    w = b.World()
+    w.start("a", 0, **start)
+    w.answer("a", 70)
+    w.fail("a", 80, text, frames or b.SERVING)
+    case = w.case()
+    death = case.deaths[0]
+    return set(b.names([*gpu.rules(case, death), *oom_site.rules(case, death)]))
+
+
+NEIGHBOUR = "Process 90211 has 54.70 GiB memory in use. "
+THIS = "Including non-PyTorch memory, this process has 24.10 GiB memory in use. "
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected", "absent"),
+    [
+        ({"processes": NEIGHBOUR + THIS, "allocated": "23.40 GiB", "free": "190.00 MiB"}, "gpu_neighbour", "no_neighbour"),
+        ({}, "no_neighbour", "gpu_neighbour"),
+        ({"processes": "Process 2301187 has 78.04 GiB memory in use. ", "allocated": "76.40 GiB"}, "no_neighbour", "gpu_neighbour"),
+        ({"processes": NEIGHBOUR, "allocated": "23.40 GiB", "free": "190.00 MiB"}, "gpu_neighbour", "no_neighbour"),
+        ({"processes": ""}, "no_neighbour", "gpu_neighbour"),
+        ({"processes": "Process 7 has 17179869183.99 GiB memory in use. " + THIS}, "no_neighbour", "gpu_neighbour"),
+        ({"free": "400.00 MiB", "requested": "2.20 GiB", "unallocated": "10.30 GiB", "allocated": "66.10 GiB"}, "gpu_fragmented", "free_but_refused"),
+        ({"free": "12.00 MiB", "requested": "20.00 MiB", "unallocated": "640.00 MiB"}, "no_neighbour", "gpu_fragmented"),
+        ({"free": "402.00 MiB", "requested": "2.40 GiB", "unallocated": "210.00 MiB"}, "no_neighbour", "gpu_fragmented"),
+        ({"free": "5.00 GiB", "requested": "2.40 GiB"}, "free_but_refused", "gpu_fragmented"),
+        ({"requested": "1024.00 GiB"}, "request_absurd", "gpu_fragmented"),
+    ],
+    ids=[
+        "neighbour beside ourselves", "alone", "container: the one process is ourselves", "a neighbour without ourselves",
+        "no process sentences", "NVML without a figure", "large reserve, small free", "small request within a small reserve",
+        "small reserve", "free and refused", "larger than the card",
+    ],
+)  # fmt: skip
+def test_what_the_numbers_say(b: ModuleType, numbers: dict[str, str], expected: str, absent: str) -> None:
+    """Neighbours, fragmentation and absurd requests follow from A, B, F, T and r alone."""
+    found = judged(b, b.oom_text(**numbers))
+    assert expected in found
+    assert absent not in found
+
+
+def test_reserved_includes_allocated_in_the_old_shape() -> None:
+    """torch ≤ 2.0 prints R = A + B."""
+    assert gpu.unallocated_gib({"reserved_gib": 70.0, "allocated_gib": 60.5}) == pytest.approx(9.5)
+    assert gpu.unallocated_gib({"reserved_unallocated_gib": 1.5, "reserved_gib": 70.0}) == 1.5
+    assert gpu.unallocated_gib({"reserved_gib": 1.0, "allocated_gib": 2.0}) == 0.0
+    assert gpu.unallocated_gib({}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("sentences", "allocated", "others"),
+    [
+        ("Process 1 has 10.00 GiB memory in use. Including non-PyTorch memory, this process has 60.00 GiB memory in use.", 58.0, 10.0),
+        ("Process 1 has 60.50 GiB memory in use. Process 2 has 10.00 GiB memory in use.", 58.0, 10.0),
+        ("Process 1 has 60.50 GiB memory in use.", 58.0, 0.0),
+        ("Process 1 has 512.00 MiB memory in use. Including non-PyTorch memory, this process has 60.00 GiB memory in use.", 58.0, 0.5),
+        ("", 58.0, 0.0),
+    ],
+)  # fmt: skip
+def test_memory_of_others(sentences: str, allocated: float, others: float) -> None:
+    """Without a “this process” sentence the entry that fits the allocator's own figures is ourselves."""
+    fields = {"process_sentences": sentences, "allocated_gib": allocated, "gpu_total_gib": 79.15}
+    assert gpu.others_gib(fields) == pytest.approx(others)
+
+
+@pytest.mark.parametrize(
+    ("frames", "site"),
+    [
+        (("gpu_worker.py:load_model", "linear.py:create_weights"), "oom_loading_weights"),
+        (("core.py:_initialize_kv_caches", "gpu_worker.py:determine_available_memory", "gpu_model_runner.py:profile_run"), "oom_profiling"),
+        (("gpu_worker.py:compile_or_warm_up_model", "gpu_model_runner.py:_dummy_sampler_run"), "oom_sampler_warmup"),
+        (("gpu_model_runner.py:initialize_kv_cache", "gpu_model_runner.py:_allocate_kv_cache_tensors"), "oom_allocating_kv"),
+        (("gpu_model_runner.py:capture_model", "gpu_model_runner.py:_dummy_run"), "oom_capturing_graphs"),
+        (("gpu_worker.py:determine_available_memory", "gpu_model_runner.py:profile_cudagraph_memory"), "oom_capturing_graphs"),
+        (("worker/cache_engine.py:_allocate_kv_cache",), "oom_allocating_kv"),
+        (("core.py:run_busy_loop", "gpu_model_runner.py:execute_model", "qwen2.py:forward"), "oom_serving"),
+        (("core.py:step", "gpu_model_runner.py:execute_model", "gpu_model_runner.py:_get_prompt_logprobs_dict"), "oom_big_prefill"),
+        (("core.py:step", "gpu_model_runner.py:_execute_mm_encoder"), "oom_big_prefill"),
+        (("worker.py:determine_num_available_blocks", "model_runner.py:profile_run"), "oom_profiling"),
+        (("app.py:handler",), ""),
+        ((), ""),
+    ],
+)  # fmt: skip
+def test_frames_name_the_site(frames: tuple[str, ...], site: str) -> None:
+    """Special sites win over the general ones that call them."""
+    assert oom_site.site_of_frames(frames) == site
+
+
+@pytest.mark.parametrize(
+    ("loaded", "ready", "lines", "site"),
+    [
+        (False, False, (), "oom_loading_weights"),
+        (True, True, (), "oom_serving"),
+        (True, False, ("Profiling CUDA graph memory: PIECEWISE=51 (largest=512), FULL=35 (largest=256)",), "oom_capturing_graphs"),
+    ],
+)  # fmt: skip
+def test_without_frames_the_phase_names_the_site(
+    b: ModuleType, loaded: bool, ready: bool, lines: tuple[str, ...], site: str
+) -> None:
+    """A bare message is placed by the last lifecycle line before it."""
+    w = b.World()
+    w.start("a", 0, loaded=loaded, ready=ready)
+    for text in lines:
+        w.add("a", 61, text)
+    w.fail("a", 80, frames=())
+    case = w.case()
+    (found,) = oom_site.rules(case, case.deaths[0])
+    assert found.signature == f"derived.{site}"
+    assert found.fields["basis"] == "phase"
+
+
+def test_a_message_alone_has_no_site(b: ModuleType) -> None:
+    """No frames and no start-up: only the family is certain."""
+    w = b.World()
+    w.add("a", 80, b.oom_text(), channel="plain", level="")
+    diagnosis = w.diagnosis(padding=0)
+    assert diagnosis.verdict.cause.id.startswith("gpu_oom.")
+    assert diagnosis.verdict.confidence == "possible"
+
+
+def test_numbers_may_stand_on_a_later_copy(b: ModuleType) -> None:
+    """The first line only says `CUDA error: out of memory`; a copy below has the figures."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 80, "torch.AcceleratorError: CUDA error: out of memory")
+    w.add("a", 80.1, b.oom_text(processes=NEIGHBOUR + THIS, free="190.00 MiB"), level="ERROR")
+    case = w.case()
+    assert "gpu_neighbour" in b.names(gpu.rules(case, case.deaths[0]))
+
+
+def test_a_survived_oom_is_no_first_failure(b: ModuleType) -> None:
+    """Only what came after the last work counts."""
+    w = b.World()
+    w.start("a", 0)
+    w.fail("a", 80, b.oom_text(requested="1.00 GiB"), envelope="")
+    w.answer("a", 900)
+    last = w.fail("a", 1000, b.oom_text(requested="2.00 GiB"))
+    life = w.case().lives[0]
+    failure = oom_site.first_failure(life)
+    assert failure is not None
+    assert failure.locator == last.locator
+    assert oom_site.first_failure(None) is None
+
+
+def test_a_second_process_on_the_card_is_foreign(b: ModuleType) -> None:
+    """Seen before the death, of another name, and larger than a CUDA context."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 300)
+
+    def process(name: str, pid: int, mib: float, first: float) -> None:
+        scope = b.Scope(gpu="0", pid=pid, process=name)
+        w.series("gpu_process_memory_mib", [(first + 10 * i, mib) for i in range(8)], "apps.csv", scope)
+
+    process("VLLM::EngineCore", 40122, 70_000, 230)
+    process("python3", 99120, 9_000, 240)
+    process("Xorg", 801, 120, 230)
+    process("late", 802, 9_000, 400)
+    case = w.case()
+    found = [f for f in gpu.rules(case, case.deaths[0]) if f.signature == "derived.foreign_process"]
+    assert [f.fields["foreign_name"] for f in found] == ["python3"]
+
+
+def test_a_card_that_is_smaller_than_its_name(b: ModuleType) -> None:
+    """A MIG slice of an 80 GB card offers 19.5 GiB; a whole 80 GB card has 79."""
+    for total, found in (("19.50 GiB", True), ("79.15 GiB", False)):
+        w = b.World()
+        w.start("a", 0, loaded=False)
+        w.fail("a", 30, b.oom_text(total=total), b.LOADING)
+        w.add("smi", 20, "GPU 0", "gpu_state", "nvidia", name="NVIDIA A100-SXM4-80GB")
+        case = w.case()
+        assert ("gpu_smaller_than_named" in b.names(gpu.rules(case, case.deaths[0]))) is found

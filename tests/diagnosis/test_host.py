@@ -1,0 +1,210 @@
+"""Host memory: whose limit a kill enforced, and how much a container's status proves."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from forensics.diagnosis.rules import host
+from forensics.model import Scope
+
+
+@pytest.mark.parametrize(
+    ("oom_scope", "name", "cause"),
+    [
+        ("container", "kill_container_limit", "host_oom.container_limit"),
+        ("pod", "kill_pod_limit", "host_oom.container_limit"),
+        ("unit", "kill_unit_limit", "host_oom.container_limit"),
+        ("user", "kill_unit_limit", "host_oom.container_limit"),
+        ("node", "kill_node", "host_oom.node"),
+        ("cpuset", "kill_node", "host_oom.node"),
+        ("kubepods", "kill_node_allocatable", "host_oom.node"),
+        ("qos", "kill_node_allocatable", "host_oom.node"),
+        ("", "kill_unknown_limit", "host_oom.container_limit"),
+    ],
+)
+def test_the_owner_of_the_limit_decides(b: ModuleType, oom_scope: str, name: str, cause: str) -> None:
+    """A memcg kill is not the container's just because it is a memcg kill."""
+    w = b.World()
+    w.kill("dmesg", 300, oom_scope)
+    w.pod(memory_limit_bytes=64 << 30)
+    w.exited("describe.txt", 301, 137, "OOMKilled")
+    case = w.case()
+    assert name in b.names(host.rules(case, case.deaths[0]))
+    assert w.diagnosis().verdict.cause.id == cause
+
+
+def test_an_unknown_limit_is_only_possible(b: ModuleType) -> None:
+    """A `Killed process` line without its memcg fixes the family, not the member."""
+    w = b.World()
+    w.kill("dmesg", 300, "", limit_kib=None)
+    assert w.diagnosis().verdict.confidence == "possible"
+
+
+def test_memory_of_the_victim_is_its_rss(b: ModuleType) -> None:
+    """anon + file + shmem; never total-vm, which holds CUDA's address space."""
+    w = b.World()
+    event = w.kill("dmesg", 300)
+    assert host.kill_fields(event)["victim_rss_kib"] == 60_000_005
+
+
+def test_a_kill_of_every_process_is_one_death(b: ModuleType) -> None:
+    """memory.oom.group prints the victim twice and then every other task."""
+    w = b.World()
+    for pid in (40122, 40122, 40050):
+        w.kill("dmesg", 300, pid=pid)
+    assert len(w.case().deaths) == 1
+    assert w.diagnosis().key_facts["kill_count"] == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [(137, "oomkilled_status"), (1, "oomkilled_child"), (0, "oomkilled_child"), (143, "oomkilled_child")]
+)
+def test_what_oomkilled_proves(b: ModuleType, code: int, name: str) -> None:
+    """With another code than 137 some process of the container was killed at some time: not what ended it."""
+    w = b.World()
+    w.exited("describe.txt", 300, code, "OOMKilled")
+    w.pod()
+    case = w.case()
+    assert name in b.names(host.rules(case, case.deaths[0]))
+
+
+def test_oomkilled_without_a_kernel_line_is_not_established(b: ModuleType) -> None:
+    """`oom_kill` counts kills at any limit: a status alone does not say whose."""
+    w = b.World()
+    w.exited("describe.txt", 300, 137, "OOMKilled")
+    w.pod()
+    verdict = w.diagnosis().verdict
+    assert verdict.cause.id == "host_oom.container_limit"
+    assert verdict.confidence in ("possible", "likely")
+
+
+def test_a_kill_of_somebody_else_explains_a_137(b: ModuleType) -> None:
+    """The node ran out of memory while ours died: a global kill nearby, of another pod."""
+    w = b.World()
+    w.exited("describe.txt", 300, 137, "OOMKilled")
+    w.pod()
+    w.kill("dmesg", 299, "node", uid="aaaaaaaa-1111-4222-8333-bbbbbbbbbbbb", cid="d4" * 32, comm="java")
+    case = w.case()
+    mine = next(d for d in case.deaths if d.entity == f"pod:{b.POD}")
+    assert "node_kill_nearby" in b.names(host.rules(case, mine))
+
+
+def test_a_kill_at_another_pods_limit_explains_nothing(b: ModuleType) -> None:
+    """A neighbour that hits its own limit does not hurt us."""
+    w = b.World()
+    w.exited("describe.txt", 300, 137, "OOMKilled")
+    w.pod()
+    w.kill("dmesg", 299, "container", uid="aaaaaaaa-1111-4222-8333-bbbbbbbbbbbb", cid="d4" * 32, comm="java", limit_kib=1)
+    case = w.case()
+    mine = next(d for d in case.deaths if d.entity == f"pod:{b.POD}")
+    assert not b.names(host.rules(case, mine)) & {"node_kill_nearby", "kill_container_limit"}
+
+
+@pytest.mark.parametrize(
+    ("size", "free", "found"), [(64 << 20, 60 << 20, True), (8 << 30, 7 << 30, False), (8 << 30, 1 << 20, True)]
+)
+def test_small_or_full_shared_memory(b: ModuleType, size: int, free: int, found: bool) -> None:
+    """/dev/shm of docker's default size, or full."""
+    w = b.World()
+    w.exited("describe.txt", 300, 135)
+    w.pod()
+    w.add("df.txt", 301, "/dev/shm", "df", "host", mount="/dev/shm", size_bytes=size, available_bytes=free, used_bytes=size - free)
+    case = w.case()
+    assert ("shm_small" in b.names(host.rules(case, case.deaths[0]))) is found
+
+
+def test_xids_after_a_kill_are_its_consequence(b: ModuleType) -> None:
+    """43 and 45 come a second after a SIGKILL: channels of a dead process are torn down."""
+    w = b.World()
+    w.kill("dmesg", 300)
+    for n, seconds in ((45, 301.0), (43, 301.1)):
+        w.add("dmesg", seconds, f"NVRM: Xid (PCI:0000:3b:00): {n}, pid=40122, name=VLLM::EngineCor, Ch 00000012", "xid",
+              "nvidia", Scope(gpu="0000:3b:00", pid=40122), xid=n, pid=40122, comm="VLLM::EngineCor")  # fmt: skip
+    verdict = w.diagnosis()
+    assert verdict.verdict.cause.id == "host_oom.container_limit"
+    assert {"nvidia.xid_consequence"} <= b.names(verdict.incidents[0].consequences)
+
+
+def test_a_cuda_oom_is_not_the_hosts(b: ModuleType) -> None:
+    """A survived CUDA OOM before a kernel kill is a decoy: two worlds of memory."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.fail("a", 80, scope=scope, envelope="")
+    w.answer("a", 900, scope=scope)
+    w.pod(memory_limit_bytes=64 << 30)
+    w.kill("dmesg", 1000)
+    w.exited("describe.txt", 1001, 137, "OOMKilled")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "host_oom.container_limit"
+    assert ("torch.oom", "recovered") in {(d.finding.signature, d.reason) for d in diagnosis.decoys}
+
+
+@pytest.mark.xfail(strict=True, reason="a kill in a sidecar is judged as the engine's: entities are pods, not containers")
+def test_a_killed_sidecar_is_not_the_engine(b: ModuleType) -> None:
+    """The log shipper hits its own 128 MiB; the engine dies of a CUDA OOM while capturing graphs."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope, ready=False)
+    w.fail("a", 80, frames=("gpu_model_runner.py:capture_model",), scope=scope)
+    w.pod(memory_limit_bytes=64 << 30)
+    w.pod(container="fluent-bit", memory_limit_bytes=128 << 20, gpus=None, args=(), image="fluent/fluent-bit:3")
+    w.kill("dmesg", 60, cid="9b2f" * 16, comm="flb-pipeline", limit_kib=128 << 10)
+    w.exited("describe.txt", 60, 137, "OOMKilled", container="fluent-bit")
+    w.exited("describe.txt", 82, 1)
+    assert w.diagnosis().verdict.cause.id == "gpu_oom.cuda_graph"
+
+
+@pytest.mark.xfail(strict=True, reason="a kill that the engine survived for hours still counts as the first death")
+def test_a_kill_that_the_engine_survived_is_a_decoy(b: ModuleType) -> None:
+    """A helper was killed at 08:10; the engine worked until an illegal access at 11:00, with OOMKilled / exit 1."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.pod(memory_limit_bytes=64 << 30)
+    w.kill("dmesg", 600, comm="python3", pid=40555)
+    w.answer("a", 10_000, scope=scope)
+    w.fail("a", 10_800, "torch.AcceleratorError: CUDA error: an illegal memory access was encountered", scope=scope)
+    w.exited("describe.txt", 10_805, 1, "OOMKilled")
+    assert w.diagnosis().verdict.cause.id == "gpu_illegal_access"
+
+
+@pytest.mark.xfail(strict=True, reason="an OOM mark of the runtime supports, but never decides")
+def test_the_runtime_saw_an_oom_kill(b: ModuleType) -> None:
+    """containerd's TaskOOM and exit 137 of one container, without a kernel log: the host's memory, limit unknown."""
+    w = b.World()
+    known = Scope(pod=b.POD, pod_uid=b.UID, container_id=b.CID)
+    w.pod()
+    w.add("containerd", 300, f'TaskOOM event container_id:"{b.CID}"', channel="runtime", scope=known)
+    w.add("containerd", 300.4, "container c3a1 terminated: reason= exit_code=137", "container_terminated", "runtime",
+          known, exit_code=137)  # fmt: skip
+    assert w.diagnosis().verdict.cause.id.startswith("host_oom.")
+
+
+@pytest.mark.xfail(strict=True, reason="an incident of another entity beats the engine's when it came first")
+def test_another_pods_kill_is_not_our_incident(b: ModuleType) -> None:
+    """A build container hits its limit three seconds before our engine dies of a bug."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 70, scope=scope)
+    w.pod()
+    w.kill("dmesg", 297, uid="aaaaaaaa-1111-4222-8333-bbbbbbbbbbbb", cid="d4" * 32, comm="python3", limit_kib=2 << 20)
+    w.fail("a", 300, "KeyError: 'chatcmpl-88'", scope=scope)
+    w.exited("describe.txt", 302, 1)
+    assert w.diagnosis().verdict.cause.id == "app_bug"
+
+
+@pytest.mark.xfail(strict=True, reason="any incident with a verdict beats a later one without, however old it is")
+def test_last_weeks_kill_does_not_explain_today(b: ModuleType) -> None:
+    """The ring buffer still holds a kill of a week ago; today's 137 has no witness."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.pod(memory_limit_bytes=64 << 30)
+    w.kill("dmesg", -7 * 86_400)
+    w.start("a", 0, scope)
+    w.answer("a", 70, scope=scope)
+    w.exited("describe.txt", 300, 137)
+    assert w.diagnosis().verdict.cause.id == "insufficient_evidence"

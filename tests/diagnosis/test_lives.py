@@ -1,0 +1,171 @@
+"""Engine logs are cut into runs: where one begins, how far it got, what it survived, and where it was lost."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from forensics.diagnosis.model import Phase
+from forensics.model import Scope
+
+BANNER = "vLLM API server version 0.11.0"
+
+
+def test_a_banner_after_anything_else_begins_a_run(b: ModuleType) -> None:
+    """Two starts in one file are two lives."""
+    w = b.World()
+    w.start("a", 0)
+    w.fail("a", 100)
+    w.start("a", 130)
+    lives = w.case().lives
+    assert [life.phase for life in lives] == [Phase.DEAD, Phase.SERVING]
+    assert lives[0].end.locator.line + 1 == lives[1].start.locator.line
+
+
+def test_a_banner_may_span_lines(b: ModuleType) -> None:
+    """Version, logo and arguments are one banner; the same line far below is the next start."""
+    w = b.World()
+    w.add("a", 0, BANNER, "engine_args")
+    w.add("a", 0.1, "non-default args: {}", "engine_args")
+    w.add("a", 0.2, BANNER, "engine_args")
+    assert len(w.case().lives) == 1
+    w.add("a", 300, BANNER, "engine_args", line=80)
+    assert len(w.case().lives) == 2
+
+
+def test_one_run_in_two_files_is_one_life(b: ModuleType) -> None:
+    """`kubectl logs --previous` and the file of the node show the same run: same entity, same start."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    for source in ("previous.log", "0.log"):
+        w.start(source, 0, scope)
+    w.fail("0.log", 90, scope=scope)
+    (life,) = w.case().lives
+    assert set(life.sources) == {"previous.log", "0.log"}
+    assert life.phase is Phase.DEAD
+    assert life.sources[0] == "0.log", "the file that tells more tells the story"
+
+
+def test_two_pods_that_start_together_are_two_lives(b: ModuleType) -> None:
+    """Replicas start at the same second; they are told apart by their entity."""
+    w = b.World()
+    for n in range(3):
+        w.start(f"{n}.log", 0, Scope(pod=f"chat-{n}"))
+    assert len(w.case().lives) == 3
+
+
+@pytest.mark.parametrize(
+    ("ready", "loaded", "phase"),
+    [(True, True, Phase.SERVING), (False, True, Phase.PROFILING), (False, False, Phase.LOADING)],
+)
+def test_lifecycle_lines_tell_the_phase(b: ModuleType, ready: bool, loaded: bool, phase: Phase) -> None:
+    """How far a run got is read from its last lifecycle line."""
+    w = b.World()
+    w.start("a", 0, ready=ready, loaded=loaded)
+    (life,) = w.case().lives
+    assert life.phase in (phase, Phase.CAPTURING if phase is Phase.PROFILING else phase)
+    assert (life.ready is not None) is ready
+
+
+def test_a_log_that_begins_in_the_middle_was_serving(b: ModuleType) -> None:
+    """Answers without a start-up before them: rotation took it."""
+    w = b.World()
+    w.answer("a", 10)
+    w.answer("a", 20)
+    (life,) = w.case().lives
+    assert (life.phase, life.ready) == (Phase.SERVING, None)
+
+
+def test_an_error_before_later_work_was_survived(b: ModuleType) -> None:
+    """A CUDA OOM after which requests are answered is not the end."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 80, envelope="")
+    w.answer("a", 900)
+    (life,) = w.case().lives
+    assert life.fatal is None
+    assert life.last_sign_line == life.end.locator.line
+
+
+def test_the_first_unsurvived_error_is_fatal(b: ModuleType) -> None:
+    """Of several errors after the last work the first is where the run is lost."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    first = w.fail("a", 80, envelope="")
+    w.fail("a", 81, "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", envelope="")
+    (life,) = w.case().lives
+    assert life.fatal is not None
+    assert life.fatal.locator == first.locator
+
+
+def test_failed_answers_are_no_sign_of_life(b: ModuleType) -> None:
+    """500s after the engine's death are its echo."""
+    w = b.World()
+    w.start("a", 0)
+    w.fail("a", 80)
+    w.answer("a", 81, 500)
+    assert w.case().lives[0].fatal is not None
+
+
+def test_errors_after_a_stop_are_no_fault(b: ModuleType) -> None:
+    """What a run prints after it was asked to stop does not kill it."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    stop = w.add("a", 80, "Shutting down")
+    w.fail("a", 81, envelope="")
+    (life,) = w.case().lives
+    assert life.fatal is None
+    assert life.shutdown is not None
+    assert life.shutdown.locator == stop.locator
+
+
+def test_a_stop_after_the_death_is_its_echo(b: ModuleType) -> None:
+    """The API server shuts down because the engine died: no orderly stop."""
+    w = b.World()
+    w.start("a", 0)
+    w.fail("a", 80)
+    w.add("a", 82, "Shutting down")
+    (life,) = w.case().lives
+    assert life.fatal is not None
+    assert life.shutdown is None
+
+
+def test_work_reported_by_a_series_is_a_sign_of_life(b: ModuleType) -> None:
+    """The engine's own statistics count as work, even where no request was logged."""
+    w = b.World()
+    w.start("a", 0)
+    w.fail("a", 80, envelope="")
+    w.add("a", 900, "Engine 000: Avg prompt throughput: 12.0 tokens/s")
+    line = w.lines["a"]
+    w.series("requests_running", [(900, 4.0)], source="a").lines[0] = line
+    assert w.case().lives[0].fatal is None
+
+
+@pytest.mark.xfail(strict=True, reason="work of a neighbour in the same file counts as work of the dead")
+def test_work_of_a_neighbour_in_the_same_file_is_none(b: ModuleType) -> None:
+    """Merged logs of two pods: the statistics of one say nothing about the other."""
+    w = b.World()
+    one, two = Scope(pod="chat-a"), Scope(pod="chat-b")
+    w.start("all", 0, one)
+    w.start("all", 0, two)
+    w.fail("all", 80, scope=one)
+    w.add("all", 900, "Engine 000: Avg prompt throughput: 12.0 tokens/s", scope=two)
+    w.series("requests_running", [(900, 4.0)], source="all", scope=two).lines[0] = w.lines["all"]
+    assert w.diagnosis().verdict.cause.id == "gpu_oom.runtime_load"
+
+
+@pytest.mark.xfail(strict=True, reason="one statistics line after the fatal error makes its cause look survived")
+def test_an_answer_right_after_the_fatal_error_is_an_echo(b: ModuleType) -> None:
+    """The API server prints its statistics and the last finished requests seconds after the engine core has died."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 80)
+    w.answer("a", 80.5)
+    w.add("a", 90, "AsyncLLM output_handler failed.", level="ERROR")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "gpu_oom.runtime_load"
