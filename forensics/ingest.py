@@ -127,14 +127,14 @@ def _read_lines(member: Member, head: Head, form: Format | None, scanned: Scanne
         )  # fmt: skip
         title = form.title
         if form.name != log.FORMAT.name:
-            coverage = _rows_read(table, scanned.lines)
+            coverage = _rows_read(table, max(1, scanned.lines - scanned.dropped_rows))
     _report_losses(member, scanned)
     reason = member.cut or ("no known log header in its first lines" if form is None else "")
     return _result(member, name, title, parsed, scanned, coverage, reason)
 
 
 def _rows_read(table: Parsed, lines: int) -> float:
-    """Share of the lines of a table that gave a value, its header among them."""
+    """Share of the `lines` of a table that gave a value, its header among them."""
     read = {line for samples in table.samples for line in samples.lines}
     read.update(event.locator.line for event in table.events)
     return min(1.0, (len(read) + 1) / lines) if read else 0.0

@@ -30,7 +30,7 @@ ONLY_IN = {
     "click": ("cli",),
     "rich": ("cli",),
     "jinja2": ("report",),
-    "polars": ("scan",),
+    "polars": ("scan", "timeline"),
     "tarfile": ("bundle",),
     "zipfile": ("bundle",),
     "isal": ("bundle",),

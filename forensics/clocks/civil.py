@@ -14,7 +14,7 @@ from statistics import median
 
 from ..model import Locator
 from .lanes import Lane
-from .offsets import Anchor, Run
+from .offsets import Anchor, Run, knots
 from .solution import LAST, Piece
 from .zones import (
     Rule,
@@ -35,7 +35,6 @@ _MOST_SKEW_S = 840.0
 """What is further from every zone is no local time of this machine: rendered elsewhere, or never set."""
 _MOST_PROBES = 24
 _ROUNDING_S = 0.5
-_CHUNK = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +256,8 @@ def pieces(lane: Lane, civil: Civil, runs: Sequence[Run], drifting: bool) -> tup
     values: tuple[float, ...] = (0.0,)
     doubt_s = 0.0
     if drifting and runs:
-        knots = sorted(knot for run in runs for knot in _rests(run))
-        walls, values = tuple(wall for wall, _ in knots), tuple(rest for _, rest in knots)
+        known = sorted((wall, constant - snapped(run)[0]) for run in runs for wall, constant in knots(run.anchors))
+        walls, values = tuple(wall for wall, _ in known), tuple(rest for _, rest in known)
         doubt_s = max(run.width_s + run.scatter_s for run in runs)
     elif runs:
         values = (median(snapped(run)[1] for run in runs),)
@@ -274,10 +273,3 @@ def steady(runs: Sequence[Run]) -> bool:
     """Whether the remainders beside the zones are the same in all runs: nobody set the clock."""
     rests = [snapped(run)[1] for run in runs]
     return max(rests) - min(rests) <= NO_SKEW_S
-
-
-def _rests(run: Run) -> list[tuple[float, float]]:
-    """(printed time, what is left of the constant beside the zone), as medians of neighbouring anchors."""
-    offset_s, _ = snapped(run)
-    chunks = [run.anchors[i : i + _CHUNK] for i in range(0, len(run.anchors), _CHUNK)]
-    return [(median(a.wall for a in chunk), median(a.constant for a in chunk) - offset_s) for chunk in chunks]

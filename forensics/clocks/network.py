@@ -12,7 +12,7 @@ from . import civil as civil_time
 from . import years
 from .anchors import Kind, Link
 from .lanes import EMBEDDED_LAYER, Lane, Lanes
-from .offsets import ENOUGH, Anchor, Estimate, Run, estimate
+from .offsets import ENOUGH, Anchor, Estimate, Run, estimate, knots
 from .solution import SCHED_DRIFT, Piece, Solution, constant_piece
 from .steps import Steps
 from .stretches import stepped, with_strays
@@ -22,7 +22,6 @@ _YEAR_S = 365.2425 * 86400
 _MOST_LINKS = 3000
 _SHOWN = 12
 """Anchors that the clock table names."""
-_CHUNK = 9
 _QUEUE_S = 0.3
 """A wall clock stamps kernel lines when they are received, so much later."""
 _LAG_S = {Kind.RECORD: 0.0, Kind.TEXT: 0.0, Kind.FACT: 1.0, Kind.LOOSE: 15.0}
@@ -228,17 +227,15 @@ def boot_solution(lane: Lane, found: Estimate, frame: str, doubt_s: float, sure:
 
 def measured(found: Estimate) -> Piece:
     """Constants as the anchors give them, each near its place."""
-    knots = sorted(knot for run in found.runs for knot in _knots(run))
+    known = sorted(knot for run in found.runs for knot in _knots(run))
     doubt_s = max(run.width_s + run.scatter_s for run in found.runs) + _QUEUE_S
-    return Piece(float("inf"), tuple(wall for wall, _ in knots), tuple(c for _, c in knots), doubt_s)
+    return Piece(float("inf"), tuple(wall for wall, _ in known), tuple(c for _, c in known), doubt_s)
 
 
 def _knots(run: Run) -> list[tuple[float, float]]:
-    """Medians of neighbouring anchors; where exact ones are among them, only those."""
+    """Where a run's constant is known; where exact anchors are among the others, only those."""
     finest = run.width_s
-    anchors = [anchor for anchor in run.anchors if anchor.half_width_s <= 2 * finest + 0.001]
-    chunks = [anchors[i : i + _CHUNK] for i in range(0, len(anchors), _CHUNK)]
-    return [(median(a.wall for a in chunk), median(a.constant for a in chunk)) for chunk in chunks]
+    return knots([anchor for anchor in run.anchors if anchor.half_width_s <= 2 * finest + 0.001])
 
 
 def _verdict(found: Estimate, sure: bool) -> str:

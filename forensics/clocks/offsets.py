@@ -18,6 +18,9 @@ ENOUGH = 3
 GATE_S = 5.0
 """Largest scatter (median absolute deviation) of anchors that agree."""
 _MINORITY = 0.25
+_CHUNK = 9
+_CHUNK_S = 3600.0
+"""Drift is nothing within this."""
 _NEIGHBOURS = 3
 _LONGEST_LAG_S = 900.0
 
@@ -43,6 +46,8 @@ class Run:
     """Anchors, one after the other, that agree."""
 
     anchors: tuple[Anchor, ...]
+    drifting: bool = False
+    """Whether the constant may wander: then an anchor is compared with its neighbours only."""
 
     @property
     def constant(self) -> float:
@@ -50,6 +55,10 @@ class Run:
 
     @property
     def scatter_s(self) -> float:
+        """Median absolute deviation, from the median or, of a clock that drifts, from the line of the neighbours."""
+        if self.drifting and len(self.anchors) >= ENOUGH:
+            triples = zip(self.anchors, self.anchors[1:], self.anchors[2:], strict=False)
+            return median(abs(_off_line(*triple)) for triple in triples)
         centre = self.constant
         return median(abs(anchor.constant - centre) for anchor in self.anchors)
 
@@ -57,6 +66,12 @@ class Run:
     def width_s(self) -> float:
         """How exactly the constant is known from printed units alone."""
         return min(anchor.half_width_s for anchor in self.anchors)
+
+
+def _off_line(before: Anchor, anchor: Anchor, after: Anchor) -> float:
+    span = after.wall - before.wall
+    share = (anchor.wall - before.wall) / span if span > 0 else 0.5
+    return anchor.constant - before.constant - share * (after.constant - before.constant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +110,18 @@ def estimate(anchors: Sequence[Anchor], drift: float = 0.0) -> Estimate:
     return Estimate(tuple(strong), strays, scatter_s=scatter_s)
 
 
+def knots(anchors: Sequence[Anchor]) -> list[tuple[float, float]]:
+    """(printed time, constant) along a run: medians of near neighbours, and the ends of the run."""
+    chunks: list[list[Anchor]] = []
+    for anchor in sorted(anchors, key=lambda a: a.wall):
+        if chunks and len(chunks[-1]) < _CHUNK and anchor.wall - chunks[-1][0].wall < _CHUNK_S:
+            chunks[-1].append(anchor)
+        else:
+            chunks.append([anchor])
+    found = [(median(a.wall for a in chunk), median(a.constant for a in chunk)) for chunk in chunks]
+    return [(chunks[0][0].wall, found[0][1]), *found, (chunks[-1][-1].wall, found[-1][1])]
+
+
 def _runs(anchors: Sequence[Anchor], drift: float) -> list[Run]:
     """Put each anchor to the most recent group that it agrees with."""
     groups: list[list[Anchor]] = []
@@ -107,7 +134,7 @@ def _runs(anchors: Sequence[Anchor], drift: float) -> list[Run]:
                 break
         else:
             groups.append([anchor])
-    return [Run(tuple(group)) for group in groups]
+    return [Run(tuple(group), drift > 0) for group in groups]
 
 
 def _without_lag(anchors: Sequence[Anchor]) -> list[Anchor]:

@@ -67,6 +67,8 @@ class Solution:
         if right == 0 or right == len(walls):
             nearest = 0 if right == 0 else -1
             return constants[nearest], piece.doubt_s + self.drift * abs(wall - walls[nearest])
+        if walls[right] == wall:
+            return constants[right], piece.doubt_s
         left = right - 1
         span = walls[right] - walls[left]
         share = (wall - walls[left]) / span if span > 0 else 0.5

@@ -27,7 +27,7 @@ _SAID = regex.compile(
 _LEAST_S = 2.0
 _AROUND = 3
 """Lines around the witness among which the step is looked for."""
-_SUSTAINED = 3
+_SUSTAINED = 2
 _UNSAID_S = (5.0, 900.0)
 """Falls of this size are taken for a set clock without a witness; larger ones are joined files."""
 _MOST = 3
@@ -193,7 +193,9 @@ def _unsaid(lane: Lane, solution: Solution) -> Iterator[Step]:
     for position in range(1, len(shown)):
         fall = shown[position - 1] - shown[position]
         following = shown[position : position + _SUSTAINED]
-        if _UNSAID_S[0] < fall < _UNSAID_S[1] and all(later < shown[position - 1] for later in following):
+        spike = position > 1 and shown[position] >= shown[position - 2]  # one late stamp, not a set clock
+        below = all(later < shown[position - 1] for later in following)
+        if _UNSAID_S[0] < fall < _UNSAID_S[1] and below and not spike:
             falls.append((position, fall))
     if len(falls) > _MOST:
         return

@@ -26,7 +26,7 @@ def diagnose(
 ) -> Diagnosis:
     """The answer for a bundle. All inputs in timeline order; the result depends on nothing else."""
     case = build_case(sources, events, samples, findings, library)
-    failures = [death for death in case.deaths if not death.graceful]
+    failures = [death for death in case.deaths if not death.graceful and not _stale(case, death)]
     groups = death_stage.group(death for death in failures if death_stage.engine_like(death) or _of_engine(case, death))
     if not groups and not case.lives:
         groups = death_stage.group(failures)
@@ -77,6 +77,17 @@ def build_case(
         case,
         deaths=tuple(replace(death, graceful=death.graceful and _orderly(case, death)) for death in found_deaths),
     )
+
+
+STALE_S = 3 * 86400.0
+
+
+def _stale(case: Case, death: Death) -> bool:
+    """An exit that only a status remembers, days before everything else: a service that works since is no incident."""
+    if death.life is not None or not death.time_s:
+        return False
+    working = [life.last_activity for life in case.lives if life.last_activity is not None]
+    return any(event.time.utc_s is not None and event.time.utc_s - death.time_s > STALE_S for event in working)
 
 
 def _orderly(case: Case, death: Death) -> bool:

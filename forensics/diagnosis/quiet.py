@@ -115,7 +115,7 @@ def no_fault(case: Case) -> Incident:
     for trend in flat[:1]:
         findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
     findings += planned
-    healthy = bool(working or stopped or planned or flat)
+    healthy = bool(working or stopped or planned or flat) and not _restarted(case)
     cause = case.library.causes["healthy" if healthy else "insufficient_evidence"]
     hypothesis = rank.rank_one(cause, findings)
     if healthy:
@@ -130,6 +130,22 @@ def no_fault(case: Case) -> Incident:
     )
     death = Death(entity, None, (), None, None, "", True)
     return assemble(case, Judged(death, (), tuple(findings), decoys), (hypothesis,), ())
+
+
+def _restarted(case: Case) -> bool:
+    """True when a restart counter says that something ended, although no source shows the end."""
+    for event in case.of_kind("docker_state", "container_state", "unit_state"):
+        count = event.fields.get("restart_count", event.fields.get("n_restarts"))
+        name = case.entities.of(event)
+        engine = any(case.entities.same(life.entity, name) for life in case.lives) or case.spec(name) is not None
+        if (
+            isinstance(count, int)
+            and count > 0
+            and engine
+            and not any(case.entities.same(death.entity, name) for death in case.deaths)
+        ):
+            return True
+    return False
 
 
 def point_of(case: Case, trend: Trend) -> Event:

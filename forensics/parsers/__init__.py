@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..sources import Format
 from . import (
+    claims,
     dmesg_json,
     docker,
     documents,
@@ -49,7 +50,9 @@ DIALECTS: dict[str, Dialect] = {
     "ray": ray.DIALECT,
     "container": engine.OUTPUT,
     "oomd": earlyoom.DIALECT,
-    "plain": log.combined("plain", kernel.PLAIN, systemd.PLAIN, engine.OUTPUT),
+    "plain": log.combined(
+        "plain", Dialect("plain", anchors=claims.ANCHORS), kernel.PLAIN, systemd.PLAIN, engine.OUTPUT
+    ),
 }
 
 FORMATS: tuple[Format, ...] = (

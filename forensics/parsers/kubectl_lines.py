@@ -14,7 +14,7 @@ import regex
 
 from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head
-from .records import Record
+from .records import Record, unwrap
 
 SECTION_START = "==== START logs for container "
 SECTION_END = "==== END logs for container "
@@ -43,6 +43,10 @@ _NAMED = regex.compile(
 )
 
 
+_WRAPPED = frozenset({"cri", "json"})
+"""Headers of a runtime's own log files, in which kubectl cannot write."""
+
+
 def _scope_of(text: str) -> Scope:
     found = _NAMED.search(text)
     if found is None:
@@ -62,7 +66,9 @@ def settle(records: Iterable[Record]) -> list[Record]:
             opens = record.text.startswith(SECTION_START)
             section = Scope.from_parts(found.groupdict()) if opens else Scope()
             continue
-        if _NOTE.match(record.text) and record.channel in ("", "container"):
+        if section != Scope() and not record.output:
+            record = unwrap(record.raw, record.line, record.count, record.last_line, output=True)
+        if _NOTE.match(record.text) and record.channel in ("", "container") and not _WRAPPED & {*record.envelopes}:
             own = _scope_of(record.text)
             record = replace(record, channel="k8s", scope=record.scope.merged(own))
         settled.append(replace(record, scope=record.scope.merged(section)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ..model import Event, Locator, Parsed, Samples, Scope
 from ..scan import Scanned, SeriesSpec, Window
 from ..sources import Format, Head
-from . import continuations, kubectl_lines
+from . import claims, continuations, kubectl_lines
 from .envelopes.kernel import is_bare
 from .records import Record, unwrap
 
@@ -95,9 +95,11 @@ def event_of(record: Record, source: str, channel: str = "") -> Event:
 
 def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[str, Dialect]) -> Parsed:
     """Events and samples of a scanned line log."""
-    lines = (unwrap(line.text, line.number, line.count, line.last) for line in scanned.candidates)
+    output = default_channel == "container"
+    lines = (unwrap(line.text, line.number, line.count, line.last, output) for line in scanned.candidates)
     records = _join_partials(continuations.settle(lines))
-    records = _settle_channels(kubectl_lines.settle(records), default_channel)
+    records = claims.settle(kubectl_lines.settle(records), default_channel)
+    records = _settle_channels(records, default_channel)
     events: list[Event] = []
     used: set[int] = set()
     by_channel: dict[str, list[Record]] = {}

@@ -119,7 +119,8 @@ def _may_say(record: Record, layer: Layer) -> bool:
     or the kubelet prints may quote an engine. Neither changes who speaks.
     """
     if record.output:
-        return not layer.machine and not (layer.output and record.channel != "host")
+        wrapped = bool(record.envelopes) and record.channel != "host"
+        return not layer.machine and not (layer.output and wrapped)
     return record.channel not in MACHINE or not (layer.output or layer.channel in APPLICATIONS)
 
 

@@ -87,7 +87,7 @@ def cut(lines: Sequence[str], name: str) -> list[Section]:
 
     for i, line in enumerate(lines):
         begins = is_time(line) or any(pattern.fullmatch(line.rstrip()) for pattern in _STARTS)
-        heading = "" if begins else _heading(line)
+        heading = "" if begins else title_of(line)
         if heading:
             close(i)
             title, start = heading, i + 1
@@ -107,7 +107,8 @@ def cut(lines: Sequence[str], name: str) -> list[Section]:
     return parts
 
 
-def _heading(line: str) -> str:
+def title_of(line: str) -> str:
+    """The title when a line is a heading, else empty."""
     if line[:1].isspace() or len(line) > 300:
         return ""
     for pattern in _HEADINGS:

@@ -26,8 +26,9 @@ KEEP_FIRST = KEEP_LAST = 15_000
 """Lines kept of one member with too many marked ones: a file of distinct errors, or not a log at all."""
 MAX_STORMS = 20_000
 """Different lines (digits masked) whose repetitions are counted over the whole member."""
-MAX_ROWS = 400_000
-"""Rows of one series; a day of eight GPUs, measured every two seconds, has 350,000."""
+MAX_ROWS = 250_000
+"""Rows of one series; a day of eight GPUs, measured every three seconds, has 230,000."""
+_MAX_TEXTS = 50_000
 _MASK = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[A-Za-z]*\d[0-9A-Za-z]*"
 """What differs between lines of one storm: numbers, hexadecimal and other ids with a digit in them."""
 
@@ -50,6 +51,7 @@ class Scanner:
         self._open: dict[Window, int] = {}
         self._edge: dict[int, str] = {}
         self._kept: dict[int, str] = {}
+        self._texts: dict[str | None, str | None] = {}
         self._storms: dict[str, list[int]] = {}
         self._thinned: dict[int, tuple[int, int]] = {}
         self._storm_ends: dict[int, int] = {}
@@ -123,11 +125,19 @@ class Scanner:
         hits = groups.filter(pl.any_horizontal(pl.col(names).is_not_null()))
         rows.lines.extend(hits["n"].to_list())
         for name, column in zip(spec.groups, names, strict=True):
-            rows.columns[name].extend(hits[column].to_list())
+            texts = hits[column].to_list()
+            rows.columns[name].extend(texts if name == "stamp" else self._shared(texts))
         self._drop_rows(rows, MAX_ROWS // 2)
         if not spec.consume:
             return marked
         return marked.filter(~pl.col("n").is_in(hits["n"].implode()))
+
+    def _shared(self, texts: list[str | None]) -> list[str | None]:
+        """Equal texts as one object: a series repeats few values very often."""
+        if len(self._texts) > _MAX_TEXTS:
+            self._texts.clear()
+        share = self._texts.setdefault
+        return [share(text, text) for text in texts]
 
     def _keep(self, marked: pl.DataFrame) -> None:
         """Keep marked lines; of equal ones (digits masked) the first few, and count the rest."""

@@ -8,6 +8,7 @@ import io
 import lzma
 import random
 import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -186,3 +187,20 @@ def test_error_in_the_middle_of_a_block_keeps_the_block(tmp_path: Path, read: Ca
     (tmp_path / "x").write_bytes(gzip.compress(TEXT)[:-20])
     content = read(tmp_path / "x").contents["x!"]
     assert len(TEXT) - 4096 < len(content) <= len(TEXT) < BLOCK_BYTES
+
+
+def test_zip_without_its_beginning(tmp_path: Path, read: Callable[..., object], make_zip: Callable[..., bytes]) -> None:
+    """The directory then points in front of the file; the entries that are left are read by their own headers."""
+    whole = make_zip({"a.log": b"a" * 500, "b.log": b"b" * 500})
+    (tmp_path / "x.zip").write_bytes(whole[whole.index(b"PK\3\4", 4) :])
+    assert read(tmp_path / "x.zip").contents == {"b.log": b"b" * 500}
+
+
+def test_zip_with_impossible_lzma_properties(tmp_path: Path, read: Callable[..., object], make_zip: Callable[..., bytes]) -> None:
+    """Properties that the decoder refuses cost that entry only."""
+    data = bytearray(make_zip({"a.log": b"a" * 500, "b.log": b"b" * 500}, zipfile.ZIP_LZMA))
+    data[data.index(b"a.log") + 5 + 4] = 44  # lc + lp > 4
+    (tmp_path / "x.zip").write_bytes(data)
+    got = read(tmp_path / "x.zip")
+    assert got.contents == {"a.log": b"", "b.log": b"b" * 500}
+    assert "a.log is damaged" in got.said

@@ -44,12 +44,21 @@ def test_the_hour_that_occurs_twice(b: ModuleType) -> None:
 
 
 def test_a_repeated_hour_is_enough(b: ModuleType) -> None:
-    """Without any anchor the fold itself tells zone and offset, save for zones that change at the same hour."""
-    journal = b.journal("journal.txt", "Europe/London", minutes(b, "2026-10-24 22:00:00", 80, 300), runtime_every=0)
-    solved = b.solve(journal, captured_at_s=b.at("2026-10-25 08:00:00"))
+    """Without any anchor the fold itself tells zone and offset: only Havana sets its clocks back at one that night."""
+    journal = b.journal("journal.txt", "America/Havana", minutes(b, "2026-11-01 00:00:00", 90, 300), runtime_every=0)
+    solved = b.solve(journal, captured_at_s=b.at("2026-11-01 09:00:00"))
     clock = b.clock(solved, "journal.txt", "journal")
-    assert (clock.verdict, clock.zone) == ("solved", "Europe/London")
+    assert (clock.verdict, clock.zone) == ("solved", "America/Havana")
     assert max(abs(error) for error in b.errors(solved, journal)) <= 1
+
+
+def test_two_zones_with_the_same_fold(b: ModuleType) -> None:
+    """London and Jerusalem set their clocks back at two in the same night: the choice stays open by two hours."""
+    journal = b.journal("journal.txt", "Asia/Jerusalem", minutes(b, "2026-10-24 20:00:00", 90, 300), runtime_every=0)
+    solved = b.solve(journal, captured_at_s=b.at("2026-10-25 08:00:00"))
+    assert b.clock(solved, "journal.txt", "journal").verdict == "assumed"
+    times = [event.time.uncertainty_s for event in solved.events]
+    assert all(abs(error) <= doubt for error, doubt in zip(b.errors(solved, journal), times, strict=True))
 
 
 def test_spring_has_a_gap(b: ModuleType) -> None:

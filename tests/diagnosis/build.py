@@ -196,10 +196,16 @@ class World:
         return self.event(source, seconds, "Killing", f"Container vllm failed {probe} probe, will be restarted", name)
 
     def series(
-        self, name: str, points: Iterable[tuple[float, float]], source: str = "metrics.csv", scope: Scope = Scope()
+        self,
+        name: str,
+        points: Iterable[tuple[float, float]],
+        source: str = "metrics.csv",
+        scope: Scope = Scope(),
+        first_line: int = 1_000_001,
     ) -> Samples:
+        """A series; its lines lie behind all others of its source unless a test is about their order."""
         rows = list(points)
-        lines = array("q", range(2, len(rows) + 2))
+        lines = array("q", range(first_line, first_line + len(rows)))
         stamps = array("d", [T0 + t for t, _ in rows])
         values = array("d", [v for _, v in rows])
         samples = Samples(name, source, scope, StampForm.INSTANT, "engine", lines, stamps, values)

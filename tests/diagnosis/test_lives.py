@@ -140,8 +140,7 @@ def test_work_reported_by_a_series_is_a_sign_of_life(b: ModuleType) -> None:
     w.start("a", 0)
     w.fail("a", 80, envelope="")
     w.add("a", 900, "Engine 000: Avg prompt throughput: 12.0 tokens/s")
-    line = w.lines["a"]
-    w.series("requests_running", [(900, 4.0)], source="a").lines[0] = line
+    w.series("requests_running", [(900, 4.0)], source="a", first_line=w.lines["a"])
     assert w.case().lives[0].fatal is None
 
 
@@ -153,8 +152,9 @@ def test_work_of_a_neighbour_in_the_same_file_is_none(b: ModuleType) -> None:
     w.start("all", 0, one)
     w.start("all", 0, two)
     w.fail("all", 80, scope=one)
-    w.add("all", 900, "Engine 000: Avg prompt throughput: 12.0 tokens/s", scope=two)
-    w.series("requests_running", [(900, 4.0)], source="all", scope=two).lines[0] = w.lines["all"]
+    w.add("all", 90, "Engine 000: Avg prompt throughput: 12.0 tokens/s", scope=two)
+    w.series("requests_running", [(90, 4.0)], source="all", scope=two, first_line=w.lines["all"])
+    w.add("all", 91, "AsyncLLM output_handler failed.", scope=one, level="ERROR")
     assert w.diagnosis().verdict.cause.id == "gpu_oom.runtime_load"
 
 

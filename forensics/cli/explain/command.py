@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import subjects, tables
-from .common import clear_errors, progress, say_diagnostics
-from .options import BundleOptions, bundle_options, display_tz, redact, zone_of
+from .. import subjects, tables
+from ..common import clear_errors, progress, say_diagnostics
+from ..options import BundleOptions, bundle_options, display_tz, redact, zone_of
 
 if TYPE_CHECKING:
-    from .reasoning import Reasons
+    from ...pipeline import Reading
+    from ...report import Report
 
 
 @click.command(epilog="""\b
@@ -38,11 +39,10 @@ def explain(paths: tuple[str, ...], bundle: BundleOptions, lang: str, display_tz
     explained: what decides, what supports, what contradicts, what is missing, and what would change the answer.
     """
     with clear_errors():
-        from .. import pipeline
-        from ..report.gate import Gate
-        from ..report.view import short
-        from . import explanation
-        from .reasoning import Reasons
+        from ... import pipeline
+        from ...report.gate import Gate
+        from ...report.view import short
+        from . import wording
 
         zone = zone_of(display_tz, "--display-tz")
         inputs, subject = _split(paths)
@@ -53,12 +53,12 @@ def explain(paths: tuple[str, ...], bundle: BundleOptions, lang: str, display_tz
         gate = Gate(redact)
         members = gate.admit({"sources": [{"path": source.path} for source in reading.sources]}, report.seeds())
         ends = short(members) if tables.on_terminal(None) else {}
-        shown: list[explanation.Line] = []
-        for document in _documents(Reasons(reading, report, lang), subject):
-            writer = explanation.Writer(lang, zone, display_tz, ends)
-            shown += [explanation.Line(0, "")] if shown else []
+        shown: list[wording.Line] = []
+        for document in _documents(reading, report, lang, subject):
+            writer = wording.Writer(lang, zone, display_tz, ends)
+            shown += [wording.Line(0, "")] if shown else []
             shown += writer.lines(gate.admit(document))
-        explanation.show(shown)
+        wording.show(shown)
 
 
 def _split(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
@@ -69,25 +69,28 @@ def _split(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     return tuple(inputs), last
 
 
-def _documents(reasons: Reasons, subject: str) -> Iterator[Mapping[str, Any]]:
+def _documents(reading: Reading, report: Report, language: str, subject: str) -> Iterator[Mapping[str, Any]]:
     """One explanation, or one for each finding of a line. Raises `OptionError` for a subject that is none."""
-    diagnosis = reasons.diagnosis
+    from .causes import Causes
+    from .lines import Lines
+
+    causes, lines = Causes(reading, report, language), Lines(reading, report, language)
     if not subject:
-        yield reasons.verdict()
+        yield causes.verdict()
         return
-    if subject in reasons.reading.library.causes:
-        yield reasons.cause(subject)
+    if subject in reading.library.causes:
+        yield causes.cause(subject)
         return
     place = subjects.PLACE.fullmatch(subject)
     if place is None:
-        named = subjects.finding(diagnosis, subject) or subjects.first_cause(diagnosis, subject)
-        yield reasons.finding(named or subjects.unknown(reasons.reading, diagnosis, subject))
+        named = subjects.finding(report.diagnosis, subject) or subjects.first_cause(report.diagnosis, subject)
+        yield lines.finding(named or subjects.unknown(reading, report.diagnosis, subject))
         return
-    source, line = subjects.source(reasons.reading.sources, place["source"]), int(place["line"])
-    events = subjects.at(reasons.reading.events, source, line)
-    findings = [f for f in diagnosis.findings if subjects.covers(f.locator, source, line)]
-    yield from (reasons.finding(finding) for finding in findings)
+    source, line = subjects.source(reading.sources, place["source"]), int(place["line"])
+    events = subjects.at(reading.events, source, line)
+    findings = [f for f in report.diagnosis.findings if subjects.covers(f.locator, source, line)]
+    yield from (lines.finding(finding) for finding in findings)
     if not findings and events:
-        yield reasons.place(events[0])
+        yield lines.place(events[0])
     elif not findings:
-        yield reasons.quiet(source, line)
+        yield lines.quiet(source, line)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
-from ..report import text as report_text
-from . import tables
-from .common import write
-from .reasoning import fill, words
+from ...report import text as report_text
+from .. import tables
+from ..common import write
+from .facts import fill, words
 
 SHOWN = 8
 """Most findings of one list."""
@@ -82,7 +82,8 @@ class Writer:
         yield from self._head(self.t["head"]["rivals"])
         number = 1
         for number, rival in enumerate(rivals, 2):
-            yield Line(1, f"{number}. {rival['cause']} – {rival['title']}")
+            confidence = f" ({rival['confidence']})" if rival["confidence"] else ""
+            yield Line(1, f"{number}. {rival['cause']} – {rival['title']}{confidence}")
             for reason in rival["why"]:
                 yield Line(2, reason, "quiet")
         if number == 1:

@@ -1,0 +1,75 @@
+"""Which lines of one file may speak for the machine, where their own headers do not settle it.
+
+A header behind a container's or an application's header is settled line by line (`records.unwrap`). What is left are
+files in which an engine's bare lines and lines with a header of the kernel, the journal or the kubelet stand side by
+side. Either a person put several logs into one file, and then each of them is a part of its own; or the lines are a
+piece of the engine's output: a prompt, a traceback of somebody else, a log that a user asked about. And a line without
+any header between lines that have one is the rest of a message, not a message.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Sequence
+from dataclasses import replace
+
+import regex
+
+from .envelopes.kernel import is_bare
+from .records import APPLICATIONS, MACHINE, Record, unwrap
+from .sections import title_of
+
+PART_LINES = 3
+"""Machine's lines at the end of an application's log that make a part of its own without a heading."""
+ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "dmesg", "journalctl")
+"""Literals of headings between the parts of a file."""
+_STAMP = regex.compile(r"\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)? ")
+
+
+def settle(records: Sequence[Record], channel: str) -> list[Record]:
+    """Take back what lines claim that stand inside an application's output. `channel`: that of lines without header."""
+    return _headless(_enclosed(list(records), channel))
+
+
+def _enclosed(records: list[Record], channel: str) -> list[Record]:
+    engines = [record for record in records if _is_engine(record)]
+    if not engines:
+        return records
+    lines = [record.line for record in engines]
+    shapes = {_shape(record) for record in engines} - {""}
+    borders = [record.line for record in records if not record.envelopes and title_of(record.text)]
+    # klog and logrus are what tells speakers apart in `journalctl -o cat`, whose default is nobody's
+    claims = [r for r in records if not r.output and r.channel in MACHINE and (r.machine or channel in APPLICATIONS)]
+    tail = sum(record.line > lines[-1] for record in claims)
+    taken = set()
+    for record in claims:
+        before = bisect(lines, record.line)
+        part = bisect(borders, record.line) - bisect(borders, lines[before - 1]) if before else 1
+        apart = part > 0 or (before == len(lines) and tail >= PART_LINES)
+        if not apart or _shape(record) in shapes:
+            taken.add(record.line)
+    return [_output(record) if record.line in taken else record for record in records]
+
+
+def _is_engine(record: Record) -> bool:
+    return record.output and not record.machine and record.channel in ("engine", "ray")
+
+
+def _shape(record: Record) -> str:
+    """How the collector writes its stamp, when there is one: equal shapes came through the same collector."""
+    found = _STAMP.match(record.raw)
+    return f"{found['t']}{'Z' if found['zone'] == 'Z' else bool(found['zone'])}" if found else ""
+
+
+def _output(record: Record) -> Record:
+    return unwrap(record.raw, record.line, record.count, record.last_line, output=True)
+
+
+def _headless(records: list[Record]) -> list[Record]:
+    """Among the machine's lines with headers, one without is the rest of a message: a name may hold a newline."""
+    bare = [record.line for record in records if not record.envelopes and not record.output and is_bare(record.text)]
+    if len(bare) >= sum(record.machine for record in records):
+        return records
+    rests = set(bare)
+    return [replace(r, channel="host", output=True) if r.line in rests else r for r in records]
+

@@ -1,0 +1,146 @@
+"""The engine's own story: unknown exceptions, hangs, silent ends, stops."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from forensics.model import Scope
+
+WAIT = "No available shared memory broadcast block found in 60 seconds. This typically happens when some processes hang."
+
+
+def test_an_unknown_exception_at_work_is_a_bug(b: ModuleType) -> None:
+    """A KeyError in a plug-in kills a serving engine."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 80, "KeyError: 'tenant-42'")
+    verdict = w.diagnosis().verdict
+    assert verdict.cause.id == "app_bug"
+    assert "uncaught_exception" in b.names(verdict.decisive)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [("ValueError: no such adapter format: xyz", "config_error"), ("TypeError: unhashable type: 'dict'", "app_bug")],
+)
+def test_an_unknown_exception_at_the_start(b: ModuleType, text: str, cause: str) -> None:
+    """A ValueError before anything is loaded is about the configuration; a TypeError is not."""
+    w = b.World()
+    w.add("a", 0, "vLLM API server version 0.11.0", "engine_args", engine_version="0.11.0")
+    w.fail("a", 3, text, frames=("arg_utils.py:create_engine_config",), envelope="EngineCore failed to start.")
+    assert w.diagnosis().verdict.cause.id == cause
+
+
+@pytest.mark.xfail(strict=True, reason="a run that ends with an exception of no known signature is no death")
+def test_an_uncaught_exception_of_the_api_server_is_a_death(b: ModuleType) -> None:
+    """The API server prints no envelope line: its traceback is the last word of the log."""
+    w = b.World()
+    w.add("a", 0, "vLLM API server version 0.11.0", "engine_args", engine_version="0.11.0")
+    w.fail("a", 3, "KeyError: 'invalid reasoning parser: acme_r1'", frames=("api_server.py:run_server",), envelope="")
+    assert w.diagnosis().verdict.cause.id in ("app_bug", "config_error")
+
+
+def test_an_echo_is_not_the_exception(b: ModuleType) -> None:
+    """EngineDeadError and `initialization failed` tell of somebody else's end: nothing is known."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 80, "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", frames=())
+    assert w.diagnosis().verdict.cause.id == "insufficient_evidence"
+
+
+def test_a_chained_exception_is_not_the_first(b: ModuleType) -> None:
+    """The exception that was raised from another one is the consequence."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    first = w.fail("a", 80, "KeyError: 'tenant-42'")
+    later = w.fail("a", 80.1, "RuntimeError: Worker failed", envelope="")
+    w.events[-1] = b.moved(later, fields={**later.fields, "chained": True})
+    diagnosis = w.diagnosis()
+    assert diagnosis.first_cause is not None
+    assert diagnosis.first_cause.locator == first.locator
+
+
+def test_repeated_waits_of_a_serving_engine_are_a_hang(b: ModuleType) -> None:
+    """Three waits after the last work, then the death; the same waits while loading are patience."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    for n in range(4):
+        w.add("a", 150 + 60 * n, WAIT)
+    w.fail("a", 400, "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", frames=())
+    verdict = w.diagnosis().verdict
+    assert verdict.cause.id == "engine_timeout"
+    assert "first_hang" in b.names(verdict.decisive)
+
+
+def test_waits_while_compiling_are_harmless(b: ModuleType) -> None:
+    """The engine became ready afterwards and works."""
+    w = b.World()
+    w.start("a", 0, ready=False)
+    for n in range(4):
+        w.add("a", 100 + 60 * n, WAIT)
+    w.add("a", 400, "Application startup complete.")
+    w.answer("a", 500)
+    assert w.diagnosis().verdict.cause.id == "healthy"
+
+
+def test_a_silent_death_asks_for_the_kernel(b: ModuleType) -> None:
+    """`died unexpectedly` without any traceback: somebody outside killed it, and the bundle does not say who."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.add("a", 80, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "insufficient_evidence"
+    assert {"kernel_log", "events"} <= {gap.key for gap in diagnosis.gaps}
+    assert "silent_death" in b.names(diagnosis.verdict.supporting)
+
+
+def test_a_negative_kv_budget_is_a_cause(b: ModuleType) -> None:
+    """The measured budget is below zero: whatever the engine says next."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.add("a", 20, "Available KV cache memory: -5.12 GiB")
+    w.fail("a", 21, "ValueError: too small", frames=("core.py:_initialize_kv_caches",))
+    assert w.diagnosis().verdict.cause.id == "gpu_oom.kv_cache_startup"
+
+
+def test_a_planned_stop_is_healthy(b: ModuleType) -> None:
+    """Stopping container, drained, 143."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 70, scope=scope)
+    w.event("events", 300, "Killing", "Stopping container vllm")
+    w.add("a", 300.5, "Shutting down", scope=scope)
+    w.add("a", 310, "Application shutdown complete.", scope=scope)
+    w.exited("describe.txt", 311, 143)
+    assert w.diagnosis().verdict.cause.id == "healthy"
+
+
+def test_a_stop_that_ran_out_of_grace_is_a_kill(b: ModuleType) -> None:
+    """Stopping container, then 137 after the grace period."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 70, scope=scope)
+    w.pod()
+    w.event("events", 300, "Killing", "Stopping container vllm")
+    w.exited("describe.txt", 331, 137)
+    verdict = w.diagnosis().verdict
+    assert verdict.cause.id == "external_sigkill"
+    assert "killed_after_grace" in b.names(verdict.decisive)
+
+
+def test_a_137_without_a_witness_stays_open(b: ModuleType) -> None:
+    """137 is any SIGKILL."""
+    w = b.World()
+    w.pod()
+    w.exited("describe.txt", 300, 137)
+    verdict = w.diagnosis().verdict
+    assert (verdict.cause.id, verdict.confidence) == ("insufficient_evidence", "undetermined")

@@ -1,0 +1,190 @@
+"""Probe kills: whose fault, in which phase, and would a longer budget have helped?"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from forensics.diagnosis.rules import probes
+from forensics.model import Scope
+
+PROBE = {"liveness_delay_s": 60, "liveness_period_s": 10, "liveness_failure": 3}
+
+
+def shards(w: Any, source: str, start: float, done: int, total: int, every: float, scope: Scope) -> None:
+    for n in range(done + 1):
+        text = f"Loading safetensors checkpoint shards: {100 * n // total:3d}% Completed | {n}/{total} [00:{n:02d}<00:10]"
+        w.add(source, start + n * every, text, scope=scope)
+
+
+@pytest.mark.parametrize(
+    ("fields", "budgets"),
+    [
+        (PROBE, {"liveness": 90.0}),
+        ({"liveness_period_s": 20}, {"liveness": 60.0}),
+        ({"startup_period_s": 10, "startup_failure": 60, **PROBE}, {"startup": 600.0, "liveness": 90.0}),
+        ({}, {}),
+    ],
+)
+def test_budget_is_delay_plus_period_times_threshold(fields: dict[str, Any], budgets: dict[str, float]) -> None:
+    """Kubernetes' defaults fill what a spec leaves out."""
+    assert probes.budgets_s(fields) == budgets
+
+
+def test_killed_while_loading(b: ModuleType) -> None:
+    """Not ready, weights half loaded, budget spent: the load time is extrapolated from the shards."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope, loaded=False)
+    shards(w, "a", 10, 8, 32, 9, scope)
+    w.pod(**PROBE)
+    w.probe_kill("events", 90)
+    w.exited("describe.txt", 95, 137, started=0)
+    case = w.case()
+    found = {f.signature.removeprefix("derived."): f for f in probes.rules(case, case.deaths[0])}
+    assert set(found) == {"probe_kill_loading", "probe_budget_short"}
+    short = found["probe_budget_short"].fields
+    assert short["probe_budget_s"] == 90.0
+    assert short["load_time_basis"] == "extrapolated"
+    assert short["load_time_s"] == pytest.approx(10 + 32 * 9, rel=0.05)
+    delay, period = PROBE["liveness_delay_s"], PROBE["liveness_period_s"]
+    assert delay + period * short["failure_threshold_needed"] >= 1.2 * short["load_time_s"]
+    assert w.diagnosis().verdict.cause.id == "probe_restart_storm"
+
+
+def test_the_load_time_of_a_run_that_became_ready_is_measured(b: ModuleType) -> None:
+    """One success in the bundle is worth more than any extrapolation."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("0.log", 0, scope, loaded=False)
+    shards(w, "0.log", 10, 8, 32, 9, scope)
+    w.start("1.log", 1000, scope)
+    estimate = probes.load_time(w.case(), f"pod:{b.POD}")
+    assert estimate == {"load_time_s": 60.0, "load_time_basis": "measured"}
+
+
+def test_killed_while_serving(b: ModuleType) -> None:
+    """The engine was ready and at work; the probe timed out."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 400, scope=scope)
+    w.pod(**PROBE)
+    w.probe_kill("events", 500)
+    w.exited("describe.txt", 531, 137, started=0)
+    case = w.case()
+    assert b.names(probes.rules(case, case.deaths[-1])) == {"probe_kill_serving"}
+    assert w.diagnosis().verdict.cause.id == "probe_kill"
+
+
+@pytest.mark.parametrize(
+    ("probe", "uptime", "cause"),
+    [("startup", 600, "probe_restart_storm"), ("liveness", 95, "probe_restart_storm"), ("liveness", 9000, "probe_kill")],
+)
+def test_without_a_log_the_uptime_tells_the_phase(b: ModuleType, probe: str, uptime: int, cause: str) -> None:
+    """A container that lived about as long as its budget never served; a startup probe only runs before that."""
+    w = b.World()
+    w.pod(**PROBE)
+    w.probe_kill("describe.txt", 10_000, probe)
+    w.exited("describe.txt", 10_004, 143, started=10_004 - uptime)
+    assert w.diagnosis().verdict.cause.id == cause
+
+
+def test_an_engine_that_died_first_is_the_cause(b: ModuleType) -> None:
+    """The probe fails because the engine is dead: the kill is a consequence."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 70, scope=scope)
+    w.fail("a", 300, scope=scope)
+    w.pod(**PROBE)
+    w.probe_kill("events", 340)
+    w.exited("describe.txt", 371, 137, started=0)
+    case = w.case()
+    assert not b.names(probes.rules(case, case.deaths[0])) & {"probe_kill_serving", "probe_kill_loading"}
+    assert w.diagnosis().verdict.cause.id == "gpu_oom.runtime_load"
+
+
+def test_a_kernel_kill_before_the_probe_is_the_cause(b: ModuleType) -> None:
+    """The engine's child was killed at the limit, the API server lingered until the probe gave up."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 70, scope=scope)
+    w.add("a", 301, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", scope=scope, level="ERROR")
+    w.pod(memory_limit_bytes=64 << 30, **PROBE)
+    w.kill("dmesg", 300)
+    w.probe_kill("events", 330)
+    w.exited("describe.txt", 340, 143, "OOMKilled", started=0)
+    assert w.diagnosis().verdict.cause.id == "host_oom.container_limit"
+
+
+def test_readiness_kills_nobody(b: ModuleType) -> None:
+    """A failed readiness probe takes a pod out of the service and no more."""
+    w = b.World()
+    w.pod(**PROBE)
+    w.event("events", 300, "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")
+    w.exited("describe.txt", 310, 137)
+    case = w.case()
+    assert not list(probes.rules(case, case.deaths[0]))
+
+
+def test_a_kill_of_another_pod_or_another_hour_does_not_fit(b: ModuleType) -> None:
+    """A kill counts for its own pod, and within the grace period."""
+    w = b.World()
+    w.pod(**PROBE)
+    w.probe_kill("events", 300, name="chat-6f9c7d5b8-other")
+    w.probe_kill("events", -20_000)
+    w.exited("describe.txt", 310, 137)
+    case = w.case()
+    death = next(d for d in case.deaths if d.exit_code == 137)
+    assert probes.probe_kill_of(case, death) is None
+
+
+def test_repeated_events_stand_for_several_kills(b: ModuleType) -> None:
+    """`x3 over 20m`: any death between the first and the last may be one of them."""
+    w = b.World()
+    w.pod(**PROBE)
+    w.event("describe.txt", b.at(1500, 30.0), "Killing", "Container vllm failed liveness probe, will be restarted",
+            count=3, first_seen_s=b.T0 + 300)  # fmt: skip
+    w.exited("describe.txt", 900, 137, started=780)
+    case = w.case()
+    death = next(d for d in case.deaths if d.exit_code == 137)
+    assert probes.probe_kill_of(case, death) is not None
+
+
+def test_a_loop_with_one_cause_is_one_incident(b: ModuleType) -> None:
+    """Three runs killed while loading: one incident, three deaths, and the repetition corroborates."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.pod(**PROBE)
+    for n in range(3):
+        base = 200.0 * n
+        w.start(f"{n}.log", base, scope, loaded=False)
+        shards(w, f"{n}.log", base + 10, 8, 32, 9, scope)
+        w.probe_kill("events", base + 90)
+        w.exited("kubelet.log", base + 121, 137, started=base)
+    diagnosis = w.diagnosis()
+    assert [i.hypotheses[0].cause.id for i in diagnosis.incidents] == ["probe_restart_storm"]
+    assert len(diagnosis.incidents[0].deaths) == 3
+    assert diagnosis.verdict.confidence == "established"
+    assert diagnosis.key_facts["probe_kill_count"] == 3
+
+
+@pytest.mark.xfail(strict=True, reason="exit 143 with an interrupt in the log counts as an orderly stop, whoever asked for it")
+def test_a_crash_loop_of_143s_is_no_planned_stop(b: ModuleType) -> None:
+    """Killed in mid-load three times and waiting in CrashLoopBackOff, the Killing events have expired."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.pod(**PROBE)
+    for n in range(3):
+        w.start(f"{n}.log", 200.0 * n, scope, loaded=False)
+        shards(w, f"{n}.log", 200.0 * n + 10, 8, 32, 9, scope)
+        w.add(f"{n}.log", 200.0 * n + 91, "KeyboardInterrupt: terminated", "traceback", scope=scope, level="",
+              exception="KeyboardInterrupt", frames=(), chained=False)  # fmt: skip
+    w.add("describe.txt", None, "container vllm waiting: CrashLoopBackOff", "container_waiting", "k8s",
+          Scope(pod=b.POD, container="vllm"), reason="CrashLoopBackOff", restart_count=3)  # fmt: skip
+    w.exited("describe.txt", 491, 143, started=400, restart_count=3)
+    assert w.diagnosis().verdict.cause.id != "healthy"

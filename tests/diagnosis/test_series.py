@@ -1,0 +1,146 @@
+"""What the series say about the time before a death."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from forensics.diagnosis.rules import series
+from forensics.model import Scope
+
+HOUR = 3600.0
+
+
+def served(b: ModuleType, until: float, scope: Scope = Scope()) -> Any:
+    """A world whose engine `a` serves until a CUDA OOM."""
+    w = b.World()
+    w.start("a", 0, scope)
+    w.answer("a", until - 30, scope=scope)
+    w.fail("a", until, scope=scope)
+    return w
+
+
+def concluded(b: ModuleType, w: Any) -> set[str]:
+    case = w.case()
+    death = next(d for d in case.deaths if d.time_s)
+    return set(b.names(series.rules(case, death)))
+
+
+@pytest.mark.parametrize(
+    ("kv", "waiting", "expected"),
+    [
+        ([80, 90, 99], [10, 40, 90], {"kv_full", "queue_grew"}),
+        ([5, 6, 7], [0, 0, 0], {"kv_low", "oom_big_prefill"}),
+        ([70, 75, 80], [0, 0, 0], set()),
+        ([80, 90, 99], [0, 0, 3], {"kv_full"}),
+    ],
+)
+def test_the_kv_cache_at_the_death(b: ModuleType, kv: list[float], waiting: list[float], expected: set[str]) -> None:
+    """Full with a growing queue is load; nearly empty means that one step was too big."""
+    w = served(b, 300)
+    w.series("kv_cache_usage_pct", [(270 + 10 * i, v) for i, v in enumerate(kv)], "a")
+    w.series("requests_waiting", [(270 + 10 * i, v) for i, v in enumerate(waiting)], "a")
+    assert concluded(b, w) == expected
+
+
+@pytest.mark.parametrize(("allocated", "suspected"), [("77.90 GiB", True), ("70.10 GiB", False)])
+def test_a_small_request_that_fails_without_load(b: ModuleType, allocated: str, suspected: bool) -> None:
+    """20 MiB refused with an empty cache: more is allocated than was planned, or nothing is known."""
+    w = b.World()
+    w.start("a", 0, gpu_memory_utilization=0.9)
+    w.answer("a", 270)
+    w.fail("a", 300, b.oom_text(requested="20.00 MiB", free="12.00 MiB", allocated=allocated))
+    w.series("kv_cache_usage_pct", [(270 + 10 * i, 5.0) for i in range(3)], "a")
+    found = concluded(b, w)
+    assert "oom_big_prefill" not in found
+    assert ("gpu_leak_suspected" in found) is suspected
+
+
+def test_old_samples_say_nothing_about_the_death(b: ModuleType) -> None:
+    """KV usage of ten minutes ago is not the usage at the end."""
+    w = served(b, 3000)
+    w.series("kv_cache_usage_pct", [(10.0 * i, 99.0) for i in range(60)], "a")
+    assert concluded(b, w) == set()
+
+
+def test_a_steady_climb_under_flat_traffic_is_a_leak(b: ModuleType) -> None:
+    """Hours of growth, the same load, and an allocation failure at the end."""
+    w = served(b, 20 * HOUR)
+    w.series("gpu_memory_used_mib", [(60.0 * i, 70_000 + 9 * i) for i in range(10, 1199)], "gpu.csv", Scope(gpu="0"))
+    w.series("gpu_memory_total_mib", [(0, 81_559.0)], "gpu.csv", Scope(gpu="0"))
+    w.series("requests_running", [(600.0 * i, 4.0 + i % 2) for i in range(120)], "a")
+    assert {"gpu_leak", "traffic_flat"} <= concluded(b, w)
+    assert w.diagnosis().verdict.cause.id == "gpu_oom.leak"
+
+
+def test_a_climb_with_growing_traffic_is_load(b: ModuleType) -> None:
+    """The same curve, with four times the requests at its end."""
+    w = served(b, 20 * HOUR)
+    w.series("gpu_memory_used_mib", [(60.0 * i, 70_000 + 9 * i) for i in range(10, 1199)], "gpu.csv", Scope(gpu="0"))
+    w.series("gpu_memory_total_mib", [(0, 81_559.0)], "gpu.csv", Scope(gpu="0"))
+    w.series("requests_running", [(600.0 * i, 10.0 + i / 2) for i in range(120)], "a")
+    assert {"gpu_climb", "traffic_grew"} <= concluded(b, w)
+    assert w.diagnosis().verdict.cause.id != "gpu_oom.leak"
+
+
+def test_a_flat_card_is_a_plateau(b: ModuleType) -> None:
+    """97 % all day long is vLLM's pre-allocation, and no evidence."""
+    w = served(b, 5 * HOUR)
+    w.series("gpu_memory_used_mib", [(60.0 * i, 79_000.0) for i in range(10, 299)], "gpu.csv", Scope(gpu="0"))
+    w.series("gpu_memory_total_mib", [(0, 81_559.0)], "gpu.csv", Scope(gpu="0"))
+    assert concluded(b, w) == {"gpu_plateau"}
+
+
+def climbing(b: ModuleType, hours: float, killed: bool = True, **spec: Any) -> Any:
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", hours * HOUR - 5, scope=scope)
+    w.pod(memory_limit_bytes=64 << 30, **spec)
+    if killed:
+        w.kill("dmesg", hours * HOUR)
+        w.exited("describe.txt", hours * HOUR + 1, 137, "OOMKilled")
+    points = [(60.0 * i, 14_000 + 50_000 * i / (hours * 60)) for i in range(10, int(hours * 60))]
+    w.series("container_memory_mib", points, "rss.csv", scope)
+    return w
+
+
+def test_a_climb_of_hours_that_a_kill_ends_is_a_host_leak(b: ModuleType) -> None:
+    """The limit was hit because memory grew without end."""
+    assert climbing(b, 20).diagnosis().verdict.cause.id == "host_oom.leak"
+
+
+def test_a_climb_of_minutes_is_a_load(b: ModuleType) -> None:
+    """Weights pass through host memory while they load."""
+    assert climbing(b, 0.8).diagnosis().verdict.cause.id == "host_oom.container_limit"
+
+
+@pytest.mark.parametrize(
+    "spec", [{"env": {"LMCACHE_MAX_LOCAL_CPU_SIZE": "100"}}, {"args": ("--model", "acme/chat-14b", "--swap-space=64")}]
+)
+def test_a_configured_cache_is_no_leak(b: ModuleType, spec: dict[str, Any]) -> None:
+    """Somebody asked for a cache in host memory: it grows until it is full."""
+    verdict = climbing(b, 20, **spec).diagnosis().verdict
+    assert verdict.cause.id == "host_oom.container_limit"
+    assert "host_cache" in b.names(verdict.supporting)
+
+
+def test_series_of_another_pod_do_not_count(b: ModuleType) -> None:
+    """A neighbour's climb explains nothing."""
+    w = climbing(b, 20)
+    w.samples.clear()
+    points = [(60.0 * i, 14_000 + 40.0 * i) for i in range(10, 1199)]
+    w.series("container_memory_mib", points, "rss.csv", Scope(pod="other"))
+    assert w.diagnosis().verdict.cause.id == "host_oom.container_limit"
+
+
+def test_a_restart_in_between_ends_the_climb(b: ModuleType) -> None:
+    """Only the segment that ends with the death counts: half an hour since the last restart."""
+    w = climbing(b, 20)
+    w.samples.clear()
+    before = [(60.0 * i, 14_000 + 40.0 * i) for i in range(10, 1170)]
+    after = [(60.0 * i, 14_000.0 + 1600.0 * (i - 1170)) for i in range(1170, 1199)]
+    w.series("container_memory_mib", before + after, "rss.csv", Scope(pod=b.POD))
+    assert w.diagnosis().verdict.cause.id == "host_oom.container_limit"
