@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SAMPLE := samples/kv-cache-startup/bundle
 
-.PHONY: demo test lint eval bench clean
+.PHONY: demo test lint generated eval bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,11 @@ test: $(STAMP) lint
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+generated: $(STAMP)
+	$(BIN)/oomforensics patterns catalogue --write
+	$(BIN)/python tests/readme.py
+	$(BIN)/python -m pytest -q --snapshot-update tests/test_samples.py tests/signatures
 
 eval: $(STAMP)
 	$(BIN)/python tests/evaluate.py

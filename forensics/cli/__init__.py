@@ -35,7 +35,11 @@ class InOrder(click.Group):
         return list(self.commands)
 
 
-@click.group(cls=InOrder, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=InOrder,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="oomforensics")
 def cli() -> None:
     """Post-mortems of LLM inference incidents (vLLM, GPUs, Kubernetes), offline and reproducible.

@@ -7,6 +7,7 @@ kubectl computes ages against its own machine's clock from times that the node o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ _START_LAG_S = 3.0
 _BESIDE_S = 600.0
 """Commands of one collection run within minutes."""
 _SPAN_S = 6 * 3600.0
+_MOST_PAIRS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ def _windows(event: Event, known: _Known) -> Iterator[Window]:
     if age is not None and event.kind == "k8s_event":
         low, high = age.seconds - age.resolution_s / 2, age.seconds + age.resolution_s / 2 + 1.0
         first_age = event.fields.get("first_age_s")
-        for last_s, first_s, other in known.events.get(_event_key(event), ()):
+        for last_s, first_s, other in known.events.get(_event_key(event), ())[-_MOST_PAIRS:]:
             if isinstance(first_age, float) and first_s is not None:
                 half = width_of(first_age) / 2
                 yield _window(event, other, first_s + first_age - half, first_s + first_age + half + 1.0)
@@ -174,32 +176,34 @@ def _window(event: Event, witness: Event, low: float, high: float) -> Window:
 
 
 def _intersect(windows: Sequence[Window]) -> Capture | None:
-    """The interval that most windows share."""
+    """The interval that most windows share. Lines about one event, or with one witness, are one fact."""
     if not windows:
         return None
     edges = sorted([(w.low, 0, i) for i, w in enumerate(windows)] + [(w.high, 1, i) for i, w in enumerate(windows)])
     open_now: set[int] = set()
-    best: tuple[int, float, float, frozenset[int]] = (0, 0.0, 0.0, frozenset())
+    places, witnesses = Counter[Locator](), Counter[Locator]()
+    best, low, high = (0, 0), 0.0, 0.0
+    members: frozenset[int] = frozenset()
     for position, (value, closing, index) in enumerate(edges):
+        window = windows[index]
+        change = -1 if closing else 1
+        places[window.place] += change
+        witnesses[window.witness] += change
         if closing:
             open_now.discard(index)
+            for counts, key in ((places, window.place), (witnesses, window.witness)):
+                if not counts[key]:
+                    del counts[key]
             continue
         open_now.add(index)
-        places = _facts(windows[i] for i in open_now)
-        if places > best[0]:
-            end = next(v for v, c, i in edges[position:] if c and i in open_now)
-            best = (places, value, end, frozenset(open_now))
-    count, low, high, members = best
+        score = (min(len(places), len(witnesses)), len(open_now))
+        if score > best:
+            best, low, members = score, value, frozenset(open_now)
+            high = next(v for v, c, i in edges[position:] if c and i in open_now)
+    everyone = min(len({w.place for w in windows}), len({w.witness for w in windows}))
+    verdict = "solved" if best[0] >= ENOUGH and 2 * best[0] > everyone else "assumed"
     chosen = tuple(windows[i] for i in sorted(members))
-    everyone = _facts(windows)
-    verdict = "solved" if count >= ENOUGH and 2 * count > everyone else "assumed"
     return Capture((low + high) / 2, (high - low) / 2, verdict, chosen)
-
-
-def _facts(windows: Iterable[Window]) -> int:
-    """Independent ones: lines about one event, or with one witness, are one fact."""
-    found = list(windows)
-    return min(len({window.place for window in found}), len({window.witness for window in found}))
 
 
 def _assumed(

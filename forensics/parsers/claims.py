@@ -37,7 +37,7 @@ def _enclosed(records: list[Record], channel: str) -> list[Record]:
         return records
     lines = [record.line for record in engines]
     shapes = {_shape(record) for record in engines} - {""}
-    borders = [record.line for record in records if not record.envelopes and title_of(record.text)]
+    borders = [record.line for record in records if not record.envelopes and _is_heading(record.text)]
     # klog and logrus are what tells speakers apart in `journalctl -o cat`, whose default is nobody's
     claims = [r for r in records if not r.output and r.channel in MACHINE and (r.machine or channel in APPLICATIONS)]
     tail = sum(record.line > lines[-1] for record in claims)
@@ -53,6 +53,10 @@ def _enclosed(records: list[Record], channel: str) -> list[Record]:
 
 def _is_engine(record: Record) -> bool:
     return record.output and not record.machine and record.channel in ("engine", "ray")
+
+
+def _is_heading(text: str) -> bool:
+    return any(anchor in text for anchor in ANCHORS) and title_of(text) != ""
 
 
 def _shape(record: Record) -> str:

@@ -106,7 +106,7 @@ def attempt(pattern: Pattern, text: str) -> Attempt:
         found = pattern.regex.search(text, timeout=TIME_LIMIT_S)
     except TimeoutError:
         return Attempt(pattern, False, f"ran out of time ({TIME_LIMIT_S} s)", 0, 0, 0)
-    source = pattern.regex.pattern
+    source = pattern.source
     if found is None:
         stop, start, end = _furthest(source, text)
         reason = "nothing of it matches" if end == start else "stops before the end"

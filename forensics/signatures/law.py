@@ -93,7 +93,7 @@ def _miss(signature: Signature, example: Example, key: str) -> Problem:
     if pattern is None:
         return Problem(path, f"{key}.match", f"no pattern is called {example.pattern!r}", "correct the name")
     tried = attempt(pattern, example.text)
-    source = tried.pattern.regex.pattern
+    source = tried.pattern.source
     stop = min(tried.regex_stop, max(len(source) - 1, 0))
     snippet = f"{caret(source, stop)}\n{caret(example.text, min(tried.text_stop, max(len(example.text) - 1, 0)))}"
     return Problem(path, f"{key}.text", f"pattern {example.pattern!r} does not match: {tried.reason}",

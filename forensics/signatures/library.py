@@ -33,7 +33,7 @@ class Folder:
 def load(root: Path, derived: Iterable[str] = (), trusted: bool = False) -> Library:
     """The library below `root`. `derived` are ids of findings made by `diagnosis/`, which causes may name.
 
-    A trusted library's regexes are taken as safe: the tests have run the rules of `safety` on them.
+    A trusted library's regexes are taken as sound and safe, and compiled when they are needed: the tests check them.
     Raises `LibraryError` with all problems.
     """
     folder = read(root, trusted=trusted)

@@ -55,7 +55,7 @@ def _warnings(signature: Signature, library: Library) -> Iterator[Problem]:
 
 
 def _regex_warnings(path: str, pattern: Pattern) -> Iterator[Problem]:
-    source, key = pattern.regex.pattern, f"patterns.{pattern.name}.regex"
+    source, key = pattern.source, f"patterns.{pattern.name}.regex"
     if source.startswith(".*"):
         yield Problem(path, key, "begins with .*, which says nothing", "leave it away: a regex is searched")
     elif found := _OPEN_END.search(source):

@@ -14,6 +14,7 @@ from typing import Any
 import regex
 
 from ..model import Diagnostic, Event, Role, Severity
+from ..scan import Literals
 from .fields import CONVERTERS
 from .model import Library, Pattern, Signature
 
@@ -52,20 +53,22 @@ class Matcher:
 
     def __init__(self, library: Library) -> None:
         self.diagnostics: list[Diagnostic] = []
-        self._by_channel: dict[str, list[Signature]] = {}
-        for signature in library.signatures.values():
-            for channel in signature.channels:
-                self._by_channel.setdefault(channel, []).append(signature)
-        self._all = list(library.signatures.values())
+        self._all = tuple(library.signatures.values())
+        self._by_anchor: dict[str, list[int]] = {}
+        for number, signature in enumerate(self._all):
+            for anchor in signature.anchors:
+                self._by_anchor.setdefault(anchor, []).append(number)
+        self._anchors = Literals(self._by_anchor)
         self._slow: Counter[str] = Counter()
 
     def hits(self, event: Event) -> Iterator[Hit]:
         """All signatures that fire on an event. On channel `plain` (pasted text) every signature may."""
         text = event.text[:MATCH_CHARS]
-        candidates = self._all if event.channel == "plain" else self._by_channel.get(event.channel, ())
-        limit = user_text_start(event, text)
-        for signature in candidates:
-            if fits_kind(signature, event) and any(anchor in text for anchor in signature.anchors):
+        numbers = {number for anchor in self._anchors.found(text) for number in self._by_anchor[anchor]}
+        limit = user_text_start(event, text) if numbers else 0
+        for number in sorted(numbers):
+            signature = self._all[number]
+            if fits_kind(signature, event) and (event.channel == "plain" or event.channel in signature.channels):
                 hit = self._first(signature, event, text, limit)
                 if hit is not None:
                     yield hit

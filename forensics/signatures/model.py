@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import regex
 
 from ..model import Role, Severity
+from .regex_parser import FLAGS
 
 PHASES = ("", "starting", "loading", "profiling", "capturing", "serving", "draining", "dead")
 """Phases of an engine's run that a signature may begin."""
@@ -33,12 +35,27 @@ class Text:
         return self.zh if language == "zh" else self.en
 
 
+Compiled = regex.Pattern[str]
+
+
+@cache
+def compiled(source: str) -> Compiled:
+    """A regex of the library. Raises `regex.error`."""
+    return regex.compile(source, FLAGS)
+
+
 @dataclass(frozen=True, slots=True)
 class Pattern:
     name: str
-    regex: regex.Pattern[str]
+    source: str
+    """The regex as it is written."""
     types: Mapping[str, str]
     """Group name → converter name of `fields.CONVERTERS`."""
+
+    @property
+    def regex(self) -> Compiled:
+        """Compiled when it is first needed: to compile all of a library takes longer than to analyse most bundles."""
+        return compiled(self.source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import regex
 
 from . import law
 from .matching import Matcher
-from .model import Library, Pattern, Signature
-from .regex_parser import FLAGS, parse
+from .model import Library, Pattern, Signature, compiled
+from .regex_parser import parse
 from .regex_tree import Group, Node, children
 
 
@@ -23,11 +23,11 @@ def loosened(signature: Signature, pattern: Pattern) -> Signature | None:
     """The signature with one regex reduced to an anchor and its optional groups; none when it is hardly more than
     that: without groups, a regex that demands nothing beyond an anchor cannot be loosened."""
     anchors = "|".join(regex.escape(anchor) for anchor in signature.anchors)
-    parts = [f"(?:{anchors})", *(f"{group}?" for group in _groups(pattern.regex.pattern))]
-    if len(parts) == 1 and _is_literal(pattern.regex.pattern):
+    parts = [f"(?:{anchors})", *(f"{group}?" for group in _groups(pattern.source))]
+    if len(parts) == 1 and _is_literal(pattern.source):
         return None
     try:
-        looser = replace(pattern, regex=regex.compile(".*?".join(parts), FLAGS))
+        looser = replace(pattern, source=compiled(".*?".join(parts)).pattern)
     except regex.error:  # a group that refers to another one
         return None
     return replace(signature, patterns=tuple(looser if p is pattern else p for p in signature.patterns))

@@ -29,7 +29,7 @@ class Reader:
     path: str
     """Relative to the root."""
     trusted: bool = False
-    """True for a library whose regexes need no check of their safety."""
+    """True for a library whose regexes need no check."""
     problems: list[Problem] = field(default_factory=list)
     source: str = ""
     """Text of the file, to show places in it."""

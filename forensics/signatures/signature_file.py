@@ -10,9 +10,9 @@ import regex
 from ..model import Role, Severity
 from . import safety, snippets
 from .fields import CONVERTERS
-from .model import CHANNELS, PHASES, STATUSES, Example, Pattern, Signature, Version
+from .model import CHANNELS, PHASES, STATUSES, Compiled, Example, Pattern, Signature, Version, compiled
 from .reader import Reader
-from .regex_parser import FLAGS, RefusedError
+from .regex_parser import RefusedError
 
 KEYS = (
     "id", "title", "status", "severity", "role", "channels", "kinds", "anchors", "description", "false_positives",
@@ -89,19 +89,20 @@ def _patterns(reader: Reader, table: Mapping[str, Any]) -> Iterator[Pattern]:
         if name in names:
             reader.problem(key, "two patterns have this name", "the first that matches wins: give each its own name")
         names.add(name)
-        compiled = compile_regex(reader, f"{key}.regex", item.get("regex"))
+        source = item.get("regex")
+        checked = None if reader.trusted else compile_regex(reader, f"{key}.regex", source)
         types = item.get("types", {})
         if not isinstance(types, dict):
             reader.problem(f"{key}.types", "must be a table: group = converter")
             types = {}
-        _check_types(reader, key, compiled, types)
-        if compiled:
-            yield Pattern(name, compiled, types)
+        _check_types(reader, key, checked, types)
+        if checked or reader.trusted:
+            yield Pattern(name, str(source), types)
 
 
-def _check_types(reader: Reader, key: str, compiled: regex.Pattern[str] | None, types: Mapping[str, Any]) -> None:
-    if compiled:
-        groups = set(compiled.groupindex)
+def _check_types(reader: Reader, key: str, checked: Compiled | None, types: Mapping[str, Any]) -> None:
+    if checked:
+        groups = set(checked.groupindex)
         for group in sorted(groups ^ set(types)):
             reason = "has no type" if group in groups else "is no group of the regex"
             reader.problem(f"{key}.types.{group}", reason, "types name exactly the groups of the regex")
@@ -110,20 +111,18 @@ def _check_types(reader: Reader, key: str, compiled: regex.Pattern[str] | None, 
             reader.problem(f"{key}.types.{group}", f"unknown type {kind!r}", f"known: {', '.join(sorted(CONVERTERS))}")
 
 
-def compile_regex(reader: Reader, key: str, text: Any) -> regex.Pattern[str] | None:
+def compile_regex(reader: Reader, key: str, text: Any) -> Compiled | None:
     """The compiled regex when it is valid and safe; else the problem is noted with its position."""
     if not isinstance(text, str) or not text:
         reader.problem(key, "is missing" if text is None else "must be a non-empty string", "regex = '''…'''")
         return None
     try:
-        compiled = regex.compile(text, FLAGS)
+        found = compiled(text)
     except (regex.error, OverflowError, RecursionError) as error:
         position = getattr(error, "pos", None) or 0
         reason = f"is no valid regex: {getattr(error, 'msg', 'it is too large')}"
         reader.problem(key, reason, "write the regex as a literal string: '''…'''", _place(reader, key, text, position))
         return None
-    if reader.trusted:
-        return compiled
     try:
         safety.check(text)
     except RefusedError as refused:
@@ -132,10 +131,10 @@ def compile_regex(reader: Reader, key: str, text: Any) -> regex.Pattern[str] | N
     except RecursionError:
         reader.problem(key, "is nested too deeply", "match the shortest stable core")
         return None
-    if compiled.search(""):
+    if found.search(""):
         reader.problem(key, "matches an empty message", "at least one literal of the message must be required")
         return None
-    return compiled
+    return found
 
 
 def _place(reader: Reader, key: str, text: str, position: int) -> str:

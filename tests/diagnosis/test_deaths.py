@@ -187,3 +187,30 @@ def test_a_probe_kill_of_uncertain_age_joins_the_exit(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "engine_timeout"
 
 
+
+
+@pytest.mark.xfail(strict=True, reason="a death takes its entity from the scope of a line, which has no unit, not from its life")
+def test_a_unit_and_its_engine_log_are_one_entity(b: ModuleType) -> None:
+    """In a journal the engine's lines only carry the syslog identifier; they and systemd's lines are one death."""
+    w = b.World()
+    w.add("journal", 0, "vLLM API server version 0.11.0", "engine_args", ident="vllm", engine_version="0.11.0")
+    w.add("journal", 5, "Starting to load model acme/chat-14b...", ident="vllm")
+    w.fail("journal", 80, frames=b.LOADING, ident="vllm", envelope="")
+    w.add("journal", 82, "vllm.service: Main process exited, code=exited, status=1/FAILURE", "unit_exit", "systemd",
+          Scope(unit="vllm.service"), code="exited", status=1)  # fmt: skip
+    (death,) = w.case().deaths
+    assert death.entity == "unit:vllm"
+    assert death.life is not None
+
+
+@pytest.mark.xfail(strict=True, reason="a TERM that systemd sends after a start timeout counts as an orderly stop")
+def test_a_start_timeout_is_no_orderly_stop(b: ModuleType) -> None:
+    """`start operation timed out. Terminating.`, then status=15/TERM: killed while loading."""
+    w = b.World()
+    unit = Scope(unit="vllm.service")
+    w.add("journal", 0, "vLLM API server version 0.11.0", "engine_args", ident="vllm", engine_version="0.11.0")
+    w.add("journal", 5, "Starting to load model acme/chat-14b...", ident="vllm")
+    w.add("journal", 90, "vllm.service: start operation timed out. Terminating.", channel="systemd", scope=unit)
+    w.add("journal", 91, "vllm.service: Main process exited, code=killed, status=15/TERM", "unit_exit", "systemd", unit,
+          code="killed", status=15)  # fmt: skip
+    assert w.diagnosis().verdict.cause.id == "external_sigkill"

@@ -217,7 +217,6 @@ def test_another_pods_kill_is_not_our_incident(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "app_bug"
 
 
-@pytest.mark.xfail(strict=True, reason="any incident with a verdict beats a later one without, however old it is")
 def test_last_weeks_kill_does_not_explain_today(b: ModuleType) -> None:
     """The ring buffer still holds a kill of a week ago; today's 137 has no witness."""
     w = b.World()

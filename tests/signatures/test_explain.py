@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import regex
 
 from forensics.model import Event, Locator
 from forensics.pipeline import load_library
@@ -11,13 +10,12 @@ from forensics.signatures import Matcher, law
 from forensics.signatures import explain as explaining
 from forensics.signatures.explain import attempt, explain, fragments
 from forensics.signatures.model import Pattern
-from forensics.signatures.regex_parser import FLAGS
 
 LIBRARY = load_library()
 
 
 def pattern(text: str, **types: str) -> Pattern:
-    return Pattern("core", regex.compile(text, FLAGS), types)
+    return Pattern("core", text, types)
 
 
 @pytest.mark.parametrize(

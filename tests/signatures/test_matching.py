@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import regex
 
 from forensics.model import Event, Locator
 from forensics.pipeline import load_library
 from forensics.signatures import Library, Matcher, Pattern, matching
 from forensics.signatures.fields import CONVERTERS, size_bytes
-from forensics.signatures.regex_parser import FLAGS
 
 LIBRARY = load_library()
 BASE = LIBRARY.signatures["torch.oom"]
 
 
 def library(source: str, anchor: str = "a", **types: str) -> Library:
-    pattern = Pattern("core", regex.compile(source, FLAGS), types)
+    pattern = Pattern("core", source, types)
     return Library({"x.y": replace(BASE, id="x.y", anchors=(anchor,), patterns=(pattern,))}, {})
 
 

@@ -57,7 +57,7 @@ def test_all_patterns_of_the_library_are_safe() -> None:
     """The built-in library is loaded without the check, so the check is here."""
     for signature in load_library().signatures.values():
         for pattern in signature.patterns:
-            safety.check(pattern.regex.pattern)
+            safety.check(pattern.source)
 
 
 def test_position_of_a_refusal() -> None:

@@ -97,7 +97,7 @@ def _attempt(attempt: Attempt, text: str) -> Iterator[str]:
         yield from (f"    {line}" for line in caret(text, attempt.text_start, attempt.text_stop).splitlines())
         return
     yield f"  pattern  {name} does not match: {attempt.reason}"
-    source = attempt.pattern.regex.pattern
+    source = attempt.pattern.source
     yield from (f"    {line}" for line in caret(source, min(attempt.regex_stop, len(source) - 1)).splitlines())
     if attempt.text_stop - attempt.text_start >= SHOWN_CHARS:
         yield from (f"    {line}" for line in caret(text, attempt.text_start, attempt.text_stop).splitlines())

@@ -48,7 +48,7 @@ def summary(signature: Signature) -> dict[str, Any]:
         "channels": list(signature.channels),
         "kinds": list(signature.kinds),
         "anchors": list(signature.anchors),
-        "patterns": {p.name: p.regex.pattern for p in signature.patterns},
+        "patterns": {p.name: p.source for p in signature.patterns},
         "versions": [{"program": v.program, "range": v.range, "source": v.source} for v in signature.versions],
         "overlaps": list(signature.overlaps),
         "phase": signature.phase,
@@ -87,7 +87,7 @@ def _show_signature(signature: Signature, library: Library) -> None:
         click.echo(f"may fire together with {', '.join(signature.overlaps)}")
     click.echo(f"\nanchors: {', '.join(map(repr, signature.anchors))}")
     for pattern in signature.patterns:
-        click.echo(f"\npattern {pattern.name}: {pattern.regex.pattern}")
+        click.echo(f"\npattern {pattern.name}: {pattern.source}")
     for example in signature.examples:
         verb = f"matches ({example.pattern})" if example.pattern else "must not match"
         click.echo(f"\n{verb}: {example.text}" + (f"\n    # {example.note}" if example.note else ""))

@@ -1,0 +1,166 @@
+"""Which findings are evidence for a death: window, owner, run and place; the rest are decoys with a reason."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from forensics.diagnosis import evidence
+from forensics.model import Basis, Scope
+
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=40122, name=VLLM::EngineCor, GPU has fallen off the bus."
+
+
+def world(b: ModuleType) -> Any:
+    """A pod that serves from 08:00 and ends with 137 at 09:00; its node is known."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 3590, scope=scope)
+    w.add("a", 3599, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", scope=scope, level="ERROR")
+    w.pod(node="gpu-a1")
+    w.exited("describe.txt", 3600, 137)
+    return w
+
+
+def objection_to(b: ModuleType, w: Any, signature: str) -> str:
+    case = w.case()
+    death = next(d for d in case.deaths if d.life is not None)
+    one = next(f for f in case.findings if f.signature == signature)
+    return str(evidence.objection(case, death, one))
+
+
+def xid(w: Any, when: Any, **scope: Any) -> None:
+    w.add("dmesg", when, XID, "xid", "kernel", Scope(**scope), xid=79)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reason"),
+    [(3598, ""), (3600 - 800, ""), (3600 - 1000, "before"), (3600 + 40, ""), (3600 + 60, "after"), (-7 * 86_400, "before")],
+)
+def test_the_window_of_a_node_fault(b: ModuleType, seconds: float, reason: str) -> None:
+    """A fault of the node counts a quarter of an hour before a death and a moment after it."""
+    w = world(b)
+    xid(w, seconds)
+    assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == reason
+
+
+def test_what_has_no_time_cannot_be_shut_out(b: ModuleType) -> None:
+    """An unknown clock proves nothing."""
+    w = world(b)
+    xid(w, None)
+    assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == ""
+
+
+def test_an_unsure_stamp_keeps_what_may_lie_in_the_window(b: ModuleType) -> None:
+    """Local time of an unknown zone: nine hours off may still be the same moment."""
+    w = world(b)
+    xid(w, b.at(3600 - 9 * 3600, 14 * 3600.0, Basis.ZONE_ASSUMED))
+    assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == ""
+
+
+@pytest.mark.xfail(strict=True, reason="a stamp less sure than half an hour is never outside the window, not even days away")
+def test_an_unsure_stamp_of_last_week_is_still_last_weeks(b: ModuleType) -> None:
+    """No zone makes three days into now."""
+    w = world(b)
+    xid(w, b.at(-3 * 86_400, 14 * 3600.0, Basis.ZONE_ASSUMED))
+    assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == "before"
+
+
+def test_a_fault_of_another_node(b: ModuleType) -> None:
+    """The GPU that fell off its bus sits in another machine."""
+    for host, reason in (("gpu-a1", ""), ("gpu-a1.cluster.local", ""), ("gpu-b7", "other_host")):
+        w = world(b)
+        xid(w, 3598, host=host)
+        assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == reason, host
+
+
+def test_an_event_of_another_pod(b: ModuleType) -> None:
+    """Evicted, but somebody else."""
+    w = world(b)
+    w.event("events", 3598, "Evicted", "The node was low on resource: memory. ", name="batch-x9")
+    assert objection_to(b, w, "k8s.evicted") == "other_entity"
+
+
+def test_an_event_of_our_pod_has_a_wide_window(b: ModuleType) -> None:
+    """Reports arrive up to three minutes late; what happened before the run began belongs to another one."""
+    for seconds, reason in ((3700, ""), (3900, "after"), (-300, "before")):
+        w = world(b)
+        w.event("events", seconds, "Evicted", "The node was low on resource: memory. ")
+        assert objection_to(b, w, "k8s.evicted") == reason, seconds
+
+
+def test_lines_of_another_run(b: ModuleType) -> None:
+    """The run before died of something else; its lines explain its own death only."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", -1000, scope)
+    w.fail("a", -900, scope=scope)
+    w.start("a", 0, scope)
+    w.answer("a", 70, scope=scope)
+    w.fail("a", 80, "KeyError: 'x'", scope=scope)
+    case = w.case()
+    death = max((d for d in case.deaths if d.life), key=lambda d: d.time_s or 0)
+    oom = next(f for f in case.findings if f.signature == "torch.oom")
+    assert evidence.objection(case, death, oom) == "other_run"
+
+
+def test_a_survived_error_is_no_evidence(b: ModuleType) -> None:
+    """The run went on for an hour."""
+    w = world(b)
+    scope = Scope(pod=b.POD)
+    w.events = [e for e in w.events if e.locator.source != "a"]
+    w.lines.pop("a")
+    w.start("a", 0, scope)
+    w.fail("a", 80, scope=scope, envelope="")
+    w.answer("a", 3590, scope=scope)
+    w.add("a", 3599, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", scope=scope, level="ERROR")
+    assert objection_to(b, w, "torch.oom") == "recovered"
+
+
+def test_talk_about_an_error_is_no_evidence(b: ModuleType) -> None:
+    """A prompt that quotes an OOM."""
+    w = world(b)
+    w.add("a", 100, f"Received request chatcmpl-1: prompt: 'why {b.oom_text()}?', params: SamplingParams(n=1)",
+          scope=Scope(pod=b.POD))  # fmt: skip
+    case = w.case()
+    quoted = [f for f in case.findings if f.signature == "torch.oom"]
+    assert all(f.quoted for f in quoted)
+    assert w.diagnosis().verdict.cause.id == "insufficient_evidence"
+
+
+def test_one_fact_told_by_several_is_one(b: ModuleType) -> None:
+    """The same kill in dmesg and in the journal: the surer stamp stays."""
+    w = b.World()
+    w.kill("journal", b.at(300.4, 1.0))
+    sure = w.kill("dmesg", 300)
+    kills = evidence.distinct(f for f in w.findings() if f.signature == "kernel.oom_kill_memcg")
+    assert [f.locator for f in kills] == [sure.locator]
+
+
+def test_other_victims_are_other_facts(b: ModuleType) -> None:
+    """Two processes killed in one second are two facts; the same Xid an hour later is another one, too."""
+    w = b.World()
+    w.kill("dmesg", 300, pid=1)
+    w.kill("dmesg", 300, pid=2)
+    xid(w, 300)
+    xid(w, 3900)
+    assert len(evidence.distinct(w.findings())) == 4
+
+
+def test_what_an_event_repeats_counts_from_its_first_time(b: ModuleType) -> None:
+    """`x20 over 2h`: last seen after the death, first seen before it."""
+    w = world(b)
+    w.event("events", 9000, "Evicted", "The node was low on resource: memory. ", first_seen_s=b.T0 + 3500)
+    assert objection_to(b, w, "k8s.evicted") == ""
+
+
+def test_order_is_total(b: ModuleType) -> None:
+    """By time, then place; what has no time comes last."""
+    w = b.World()
+    xid(w, None)
+    xid(w, 20)
+    xid(w, 10)
+    assert [f.locator.line for f in sorted(w.findings(), key=evidence.order)] == [3, 2, 1]
