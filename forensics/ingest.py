@@ -45,7 +45,24 @@ def read_bundle(
 
     found = [_read_member(member, blocks(member), wanted, prefilter) for member in bundle.members()]
     found, bundle.diagnostics[:] = _without_common_top(found, bundle.diagnostics)
-    return sorted(found, key=lambda item: item.source.path)
+    return _without_copies(sorted(found, key=lambda item: item.source.path))
+
+
+COPY_BYTES = 512
+"""Equal files below this size are no copies: `memory.max` of two containers may well say the same."""
+
+
+def _without_copies(found: list[ReadSource]) -> list[ReadSource]:
+    """A file that lies in the bundle twice speaks once; its copies stay in the list of sources, with a reason."""
+    first: dict[str, str] = {}
+    kept = []
+    for item in found:
+        source = item.source
+        original = first.setdefault(source.sha256, source.path)
+        if original != source.path and source.size_bytes >= COPY_BYTES:
+            item = ReadSource(replace(source, reason=f"a copy of {original}"), Parsed(scope=item.parsed.scope))
+        kept.append(item)
+    return kept
 
 
 def _read_member(member: Member, blocks: Iterator[bytes], anchors: frozenset[str], prefilter: bool) -> ReadSource:

@@ -200,3 +200,18 @@ def test_remarks_follow_their_files(tmp_path: Path) -> None:
         "elsewhere is a link and was not followed",
         "dump.tar ends without an end mark, so its last part may be missing",
     ]
+
+
+def test_hostile_texts(captures: Path) -> None:
+    """Every text trap is read without a failing parser; the encodings of one log give the same lines."""
+    folder = captures / "hostile/text"
+    for trap in sorted(folder.iterdir()):
+        if trap.name != "lines_2000000_short.log.gz":
+            _, remarks = read(trap)
+            assert not any("failed" in remark for remark in remarks), trap.name
+    texts = [
+        [event.text for event in read(folder / name)[0][0].parsed.events]
+        for name in ("utf16be_bom.log", "utf16le_bom_powershell.log", "utf16le_no_bom.log", "utf32le_bom.log")
+    ]
+    assert len(texts[0]) == 6
+    assert texts.count(texts[0]) == len(texts)

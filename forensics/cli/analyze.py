@@ -27,16 +27,18 @@ Examples:
 Exit codes: 0 done, 1 --fail-on met, 2 usage, 3 nothing readable.
 """, short_help="The post-mortem: what happened, why, how sure, what to do.")  # fmt: skip
 @click.option("--format", "forms", type=click.Choice(output_stage.FORMATS), multiple=True,
-              help="Markdown, HTML, JSON, text for terminals, or the timeline as CSV; may be repeated.  [default: md]")  # fmt: skip
-@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Language of the report.")
+              help="Markdown, HTML, JSON, text for terminals, timeline as CSV; may be repeated.  [default: md]")
+@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True,
+              help="Language of the report.")
 @click.option("-o", "--output", metavar="PATH", help="Write to a file; several formats go into a folder.")
-@click.option("--template", type=_FILE, metavar="FILE", help="A Jinja template of your own; it gets the JSON as `data`.")
+@click.option("--template", type=_FILE, metavar="FILE",
+              help="A Jinja template of your own; it gets the JSON as `data`.")
 @click.option("--fail-on", type=click.Choice(CONFIDENCES[:3]),
-              help="Exit 1 when a fault is found with at least this confidence.")  # fmt: skip
+              help="Exit 1 when a fault is found with at least this confidence.")
 @display_tz
 @redact
 @click.option("--redact-map", type=_FILE, metavar="FILE",
-              help="With --redact strict: which name stands for what; kept, so that names stay the same. Private.")  # fmt: skip
+              help="With --redact strict: file that keeps which name stands for what. Private.")
 @click.option("--no-redact", is_flag=True, help="The same as --redact off.")
 @bundle_options
 def analyze(

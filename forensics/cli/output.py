@@ -17,7 +17,7 @@ FORMATS = ("md", "html", "json", "text", "csv")
 
 
 def targets(forms: Sequence[str], template: Path | None, output: str | None) -> list[tuple[str, Path | None]]:
-    """(format, file) pairs; format `template` stands for the user's own. Raises `OptionError` for an impossible choice."""
+    """(format, file) pairs; format `template` is the user's own. Raises `OptionError` for an impossible choice."""
     wanted = list(dict.fromkeys(forms)) or ([] if template else ["md"])
     wanted += ["template"] if template else []
     if output is None:

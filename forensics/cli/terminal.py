@@ -140,7 +140,8 @@ class _Page:
         for node in nodes:
             arrow = "⇢" if node["kind"] == "contributing" else "→"
             clock = view.when(node, dated=False)[:8] if node["utc"] else ""
-            self.console.print(self._text(f"{arrow} {clock:8} {node['title']}", "bold red" if node["kind"] == "root" else ""))
+            style = "bold red" if node["kind"] == "root" else ""
+            self.console.print(self._text(f"{arrow} {clock:8} {node['title']}", style))
 
     def _measurements(self) -> None:
         for ledger in view.ledgers(self.data)[:1]:

@@ -14,7 +14,7 @@ from .common import clear_errors, progress, say_diagnostics, write
 from .options import BundleOptions, bundle_options, display_tz, instant_of, redact, zone_of
 
 if TYPE_CHECKING:
-    from ..model import Event
+    from ..model import Event, Finding
     from ..pipeline import Reading
     from ..report import Report
     from ..timeline.query import Key, Mark, Query
@@ -134,18 +134,18 @@ def _around(wanted: Query, reading: Reading, report: Report, name: str, reach_s:
 
 def _marks(report: Report) -> Mapping[Key, Mark]:
     """What the analysis says about each event: all findings there, led by the one that mattered most."""
-    from ..model import Severity
     from ..timeline.query import SEVERITIES, Mark, key
 
-    grouped: dict[Key, list[Mapping[str, Any]]] = {}
-    for finding, row in zip(report.diagnosis.findings, report.to_dict()["findings"], strict=True):
-        grouped.setdefault(key(finding.event), []).append(row)
+    grouped: dict[Key, list[Finding]] = {}
+    for finding in report.diagnosis.findings:
+        grouped.setdefault(key(finding.event), []).append(finding)
     marks = {}
     for where, found in grouped.items():
-        found.sort(key=lambda row: (_USES.index(row["used_as"]), row["signature"].startswith("derived.")))
-        worst = max((Severity(row["severity"]) for row in found), key=SEVERITIES.index)
+        found.sort(key=lambda f: (_USES.index(report.used_as(f)), f.signature.startswith("derived.")))
+        worst = max((finding.severity for finding in found), key=SEVERITIES.index)
         lead = found[0]
-        marks[where] = Mark(tuple(row["id"] for row in found), lead["title"], lead["used_as"] or lead["role"], worst)
+        use = report.used_as(lead) or lead.role.value
+        marks[where] = Mark(tuple(f.id for f in found), report.title(lead.signature, "en"), use, worst)
     return marks
 
 

@@ -80,9 +80,12 @@ class Clocks:
         capture = self.captures.get(event.locator.source)
         if capture is None:
             return None
-        skew_s, skew_doubt_s = self.skew(self.lanes.stampers.host(event))
-        doubt_s = stamp.resolution_s / 2 + capture.doubt_s + skew_doubt_s
-        return Timestamp(capture.seconds - stamp.seconds - skew_s, doubt_s, Basis.RELATIVE_AGE)
+        host = self.lanes.stampers.host(event)
+        shown_s = capture.seconds - stamp.seconds
+        skew_s, skew_doubt_s = self.skew(host)
+        ahead_s, step_doubt_s = self.steps.ahead_of(host, shown_s)
+        doubt_s = stamp.resolution_s / 2 + capture.doubt_s + skew_doubt_s + step_doubt_s
+        return Timestamp(shown_s - skew_s - ahead_s, doubt_s, Basis.RELATIVE_AGE)
 
     def time(self, number: int) -> Timestamp | None:
         """The best of an event's stamps: the surest, unless an outer one shows that the line waited."""

@@ -188,7 +188,10 @@ def local_solution(
         skew_s, zone = 0.0, result.zone if result else ""
         offset_s = result.segments[0].offset_s if result else None
         note = "rendered on another machine" if drifts else "the clock was set inside the file"
-    doubt_s += max((run.scatter_s for run in found.runs), default=0.0) if skew_s else 0.0
+    if skew_s:
+        doubt_s += max(run.scatter_s for run in found.runs)
+    if _verdict(found, sure) == "assumed":
+        doubt_s += abs(skew_s)  # no zone is off by so much: rather a false anchor than a wrong clock
     return _with_doubt(
         Solution(
             pieces,

@@ -92,6 +92,19 @@ class Steps:
                 doubt_s += step.doubt_s
         return ahead_s, doubt_s
 
+    def ahead_of(self, host: str, instant_s: float) -> tuple[float, float]:
+        """(seconds ahead, doubt) of a time that a host wrote somewhere."""
+        ahead_s = doubt_s = 0.0
+        for step in self.steps:
+            if step.host and step.host == host:
+                earlier = _earlier(step, instant_s)
+                if earlier is None:
+                    doubt_s += abs(step.ahead_s) + 1.0
+                elif earlier:
+                    ahead_s += step.ahead_s
+                    doubt_s += step.doubt_s
+        return ahead_s, doubt_s
+
     def _earlier(self, index: int, number: int, step: Step, line: int, instant_s: float) -> bool | None:
         lane = self.lanes.lanes[index]
         if lane.key.source == step.source and lane.ordered:
@@ -103,9 +116,7 @@ class Steps:
             bound = self._bounds[index, number] = self._own_bound(index, step)
         if bound is not None:
             return line < bound
-        if step.ahead_s > 0 and step.after_s <= instant_s <= step.before_s:
-            return None
-        return instant_s <= (step.before_s + step.after_s) / 2
+        return _earlier(step, instant_s)
 
     def _own_bound(self, index: int, step: Step) -> int | None:
         """The line at which the lane's own times fall, as the clock was set back."""
@@ -117,6 +128,13 @@ class Steps:
             if earlier - later > 0.3 * step.ahead_s and step.after_s - 5 <= later and earlier <= step.before_s + 5:
                 return lane.lines[position + 1]
         return None
+
+
+def _earlier(step: Step, instant_s: float) -> bool | None:
+    """Whether a shown time was written before a step; none when it was shown twice."""
+    if not step.placed or (step.ahead_s > 0 and step.after_s <= instant_s <= step.before_s):
+        return None
+    return instant_s <= (step.before_s + step.after_s) / 2
 
 
 def find(lanes: Lanes, solutions: Mapping[int, Solution]) -> Steps:

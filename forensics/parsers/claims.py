@@ -19,8 +19,9 @@ from .envelopes.kernel import is_bare
 from .records import APPLICATIONS, MACHINE, Record, unwrap
 from .sections import title_of
 
-PART_LINES = 3
-"""Machine's lines at the end of an application's log that make a part of its own without a heading."""
+PART_LINES, PART_LINES_APART = 10, 3
+"""Machine's lines at the end of an application's log that make a part of its own without a heading; behind a blank
+line fewer will do, and behind as few lines of the application a paste is the likelier story."""
 ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "dmesg", "journalctl")
 """Literals of headings between the parts of a file."""
 _STAMP = regex.compile(r"\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)? ")
@@ -40,15 +41,21 @@ def _enclosed(records: list[Record], channel: str) -> list[Record]:
     borders = [record.line for record in records if not record.envelopes and _is_heading(record.text)]
     # klog and logrus are what tells speakers apart in `journalctl -o cat`, whose default is nobody's
     claims = [r for r in records if not r.output and r.channel in MACHINE and (r.machine or channel in APPLICATIONS)]
-    tail = sum(record.line > lines[-1] for record in claims)
+    tail = _is_part([record for record in records if record.line > lines[-1]], claims, len(engines))
     taken = set()
     for record in claims:
         before = bisect(lines, record.line)
-        part = bisect(borders, record.line) - bisect(borders, lines[before - 1]) if before else 1
-        apart = part > 0 or (before == len(lines) and tail >= PART_LINES)
-        if not apart or _shape(record) in shapes:
+        headed = before == 0 or bisect(borders, record.line) > bisect(borders, lines[before - 1])
+        if not (headed or (tail and before == len(lines))) or _shape(record) in shapes:
             taken.add(record.line)
     return [_output(record) if record.line in taken else record for record in records]
+
+
+def _is_part(tail: Sequence[Record], claims: Sequence[Record], engines: int) -> bool:
+    """Whether what follows the last line of an engine looks like another log that was put behind it."""
+    ends = [record.line for record in claims if tail and record.line >= tail[0].line]
+    blank = bool(ends) and any(not record.raw.strip() and record.line < ends[0] for record in tail)
+    return len(ends) >= min(PART_LINES_APART if blank else PART_LINES, engines)
 
 
 def _is_engine(record: Record) -> bool:

@@ -79,7 +79,9 @@ def _safe(command: str, report: Report) -> str:
     return _put(command, _names(report))
 
 
-def summary(report: Report, attempts: Sequence[Attempt], advice: Mapping[str, Any], language: str) -> list[dict[str, Any]]:
+def summary(
+    report: Report, attempts: Sequence[Attempt], advice: Mapping[str, Any], language: str
+) -> list[dict[str, Any]]:
     """At most eight lines: what, since when until when, impact, cause, how sure, evidence, what now, what not."""
     t = text.texts(language)
     d = report.diagnosis
@@ -88,7 +90,8 @@ def summary(report: Report, attempts: Sequence[Attempt], advice: Mapping[str, An
     start_s = main.start_s if main.start_s is not None else next(iter(ends), None)
     end_s = main.end_s if main.end_s is not None else max(ends, default=None)
     name = main.entity.partition(":")[2]
-    lines = [{"key": "what", "text": d.verdict.cause.title[language] + (f" – `{text.fill('{n}', {'n': name})}`" if name else "")}]
+    what = d.verdict.cause.title[language] + (text.fill(" – `{name}`", {"name": name}) or "" if name else "")
+    lines: list[dict[str, Any]] = [{"key": "what", "text": what}]
     well = d.verdict.cause.id == "healthy"
     fault = not well and d.verdict.cause.id != "insufficient_evidence"
     if not well:

@@ -59,6 +59,11 @@ def known(event: Event | None) -> float | None:
     return event.time.utc_s
 
 
+def is_start(event: Event) -> bool:
+    """True when an event tells of the start of a container."""
+    return event.kind == "container_started" or event.fields.get("reason") == "Started"
+
+
 class Owner:
     """Tells whether an event belongs to the failing entity: yes, no, or not said."""
 
@@ -136,18 +141,22 @@ def number_at(attempts: Sequence[Attempt], event: Event) -> int | None:
     for attempt in attempts:
         if attempt.death is not None and any(event.locator == e.locator for e in attempt.death.witnesses):
             return attempt.number
-        life = attempt.life
-        if life is not None and event.locator.source == life.start.locator.source:
-            if life.start.locator.line <= event.locator.line <= life.end.locator.line:
-                return attempt.number
+        if attempt.life is not None and _within(attempt.life, event):
+            return attempt.number
     when = known(event)
     dated = [(a.start_s - 0.2, a.number) for a in attempts if a.start_s is not None]
     if when is None or not dated:
         return None
-    if event.kind == "container_started" or event.fields.get("reason") == "Started":
+    if is_start(event):
         when += event.time.uncertainty_s  # a coarse clock must not put a start into the run before it
     i = bisect_right([start for start, _ in dated], when)
     return dated[i - 1][1] if i else None
+
+
+def _within(life: Life, event: Event) -> bool:
+    """True when an event stands between the first and the last line of a run, in its first file."""
+    first, last, here = life.start.locator, life.end.locator, event.locator
+    return here.source == first.source and first.line <= here.line <= last.line
 
 
 def row(attempt: Attempt, title: str) -> dict[str, Any]:
@@ -168,7 +177,8 @@ def row(attempt: Attempt, title: str) -> dict[str, Any]:
         "graceful": death.graceful if death else None,
         "phase": life.phase.value if life else None,
         "lost_at": None if fatal is None else {
-            "title": title, "source": fatal.locator.source, "line": fatal.locator.line, "quote": contract.quote(fatal.event),
+            "title": title, "source": fatal.locator.source, "line": fatal.locator.line,
+            "quote": contract.quote(fatal.event),
         },
         "source": place.locator.source if place else None,
         "line": place.locator.line if place else None,

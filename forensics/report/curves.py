@@ -1,4 +1,4 @@
-"""Which measured curves a reader needs: those of the failing service and its node that say something about the cause."""
+"""Which measured curves a reader needs: those of the failing service and its node that bear on the cause."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ MOST = 12
 _ENGINE = ("kv_cache_usage_pct", "requests_waiting", "requests_running", "requests_swapped", "preemptions_total",
            "generation_tokens_per_s")  # fmt: skip
 _GPU = ("gpu_memory_used_mib", "gpu_process_memory_mib", "gpu_memory_reserved_mib")
-_HOST = ("container_memory_mib", "process_rss_mib", "host_memory_available_kib", "host_memory_used_kib", "swap_used_kib")
+_HOST = ("container_memory_mib", "process_rss_mib", "host_memory_available_kib", "host_memory_used_kib",
+         "swap_used_kib")  # fmt: skip
 _SENSORS = ("gpu_temperature_c", "gpu_power_w", "gpu_utilization_pct")
 _LOAD = ("gpu_oom.runtime_load", "gpu_oom.leak", "kv_saturation", "engine_timeout", "host_oom.leak", "healthy")
 """Causes for which traffic matters."""
@@ -70,7 +71,8 @@ def _near(trend: Trend, main: str) -> bool:
 
 def _covers(wide: Trend, narrow: Trend) -> bool:
     same = (wide.name, wide.entity, wide.gpu) == (narrow.name, narrow.entity, narrow.gpu)
-    return same and wide.source != narrow.source and wide.start_s - 60 <= narrow.start_s and narrow.end_s <= wide.end_s + 60
+    inside = wide.start_s - 60 <= narrow.start_s and narrow.end_s <= wide.end_s + 60
+    return same and inside and wide.source != narrow.source
 
 
 def _alike(one: Trend, other: Trend) -> bool:
@@ -98,7 +100,9 @@ def _curve(trend: Trend, alike: int, language: str) -> dict[str, Any]:
         "unit": unit,
         **{
             name: contract.rounded(value / divisor)
-            for name, value in (("min", trend.minimum), ("max", trend.maximum), ("first", trend.first), ("last", trend.last))
+            for name, value in zip(
+                ("min", "max", "first", "last"), (trend.minimum, trend.maximum, trend.first, trend.last), strict=True
+            )
         },
         "slope_per_h": contract.rounded(None if trend.slope_per_h is None else trend.slope_per_h / divisor),
         "start": contract.iso(trend.start_s),

@@ -83,7 +83,8 @@ class Gate:
             if len(cut) > LONGEST:
                 cut = cut[:LONGEST]
                 cut = cut[: max(cut.rfind(" "), LONGEST - 300)] + "…"
-            shown, taken, renamed = text.printable(cut), {}, 0
+            shown, renamed = text.printable(cut), 0
+            taken: dict[str, list[str]] = {}
             if self.mode != "off":
                 shown, taken = redact.redact(shown)
             if self.mode == "strict":

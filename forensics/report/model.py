@@ -105,6 +105,10 @@ class Report:
         english, chinese = self.titles.get(signature, (signature, signature))
         return chinese if language == "zh" else english
 
+    def used_as(self, finding: Finding) -> str:
+        """What the main incident used a finding as: `root`, `decisive`, … `decoy`; empty when it did not."""
+        return self._roles.get(finding.id, "")
+
     @cached_property
     def _user_text(self) -> frozenset[Any]:
         """Lines without any header that were taken for talk: nothing bounds what they may hold."""
@@ -206,7 +210,7 @@ class Report:
             "fields": contract.plain(finding.fields),
             "role": finding.role.value,
             "severity": finding.severity.value,
-            "used_as": self._roles.get(finding.id, ""),
+            "used_as": self.used_as(finding),
             "scope": finding.event.scope.to_dict(),
             **self.quoted(finding.event),
         }

@@ -34,9 +34,11 @@ _PUBLIC_HOSTS = regex.compile(
 )
 _FORMS = r"""(?P<ip6>(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:]))
 |(?P<ip4>(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d))
-|(?P<fqdn>(?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:internal|local|lan|corp|intra|cluster|svc|com|net|org|io|cn|cloud|dev|ai|de|eu|uk|fr|jp|in|us|co)(?![\w-]|\.[a-z]))
+|(?P<fqdn>(?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:internal|local|lan|corp|intra|cluster|svc
+|com|net|org|io|cn|cloud|dev|ai|de|eu|uk|fr|jp|in|us|co)(?![\w-]|\.[a-z]))
 |(?P<path>(?<![\w:/.<>)\]}-])/(?:[\w.@%+~-]+/)*[\w.@%+~-]*[\w~])
-|(?P<before>\buser=['"]?|/home/|\b(?:for|invalid) user |\bfor (?=\S+ from )|\bsudo: +|\bUSER=)(?P<user>[A-Za-z_][\w.-]*)"""
+|(?P<before>\buser=['"]?|/home/|\b(?:for|invalid) user |\bfor (?=\S+ from )|\bsudo: +|\bUSER=)
+(?P<user>[A-Za-z_][\w.-]*)"""
 
 
 class Pseudonyms:
@@ -72,10 +74,9 @@ class Pseudonyms:
         """A text with all names replaced in one pass, and how many were."""
         if self._pattern is None:
             space = _SPACE.format(_either(self._spaces))
-            forms = _FORMS.replace("\n|", "|")
-            self._pattern = regex.compile(
-                rf"(?P<known>(?<![A-Za-z0-9])(?:{_either(self._literals)})(?![A-Za-z0-9]))|(?P<space>{space})|{forms}"
-            )
+            forms = _FORMS.replace("\n", "")
+            known = rf"(?<![A-Za-z0-9])(?:{_either(self._literals)})(?![A-Za-z0-9])"
+            self._pattern = regex.compile(rf"(?P<known>{known})|(?P<space>{space})|{forms}")
         count = 0
 
         def put(match: regex.Match[str]) -> str:
@@ -96,7 +97,8 @@ class Pseudonyms:
         if match["fqdn"]:
             return match[0] if _PUBLIC_HOSTS.search(match[0]) else self.name("host", match[0].lower())
         if match["path"]:
-            return match[0] if _KEPT_PATHS.match(match[0]) or match[0].count("/") < 2 else f"/{self.name('path', match[0])}"
+            kept = _KEPT_PATHS.match(match[0]) or match[0].count("/") < 2
+            return match[0] if kept else f"/{self.name('path', match[0])}"
         user = match["user"]
         return match[0] if user in _KEPT_NAMES else match["before"] + self.name("user", user)
 
@@ -110,7 +112,10 @@ class Pseudonyms:
         return text if address.is_loopback or address.is_unspecified else self.name("ip", text)
 
 
-_SPACE = r"(?<=(?:-n |[Nn]amespaces?[=:/ ]\s?[\"']?|/pods/))(?:{0})(?![\w-])|(?<![\w-])(?:{0})(?=/[a-z0-9])|(?<=_)(?:{0})(?=[_(])"
+_SPACE = (
+    r"(?<=(?:-n |[Nn]amespaces?[=:/ ]\s?[\"']?|/pods/))(?:{0})(?![\w-])"
+    r"|(?<![\w-])(?:{0})(?=/[a-z0-9])|(?<=_)(?:{0})(?=[_(])"
+)
 
 
 def _either(words: Iterable[str]) -> str:
@@ -131,7 +136,7 @@ def seed(names: Pseudonyms, seeds: Iterable[tuple[str, str]]) -> None:
             names.learn("host", value.partition(".")[0], names.name("host", value))
 
 
-_HASHES = (regex.compile(r"^(.+)-[a-z0-9]{5}$"), regex.compile(r"^(.+)-[a-f0-9]{6,10}-[a-z0-9]{5}$"), regex.compile(r"^(.+)-\d+$"))
+_HASHES = tuple(map(regex.compile, (r"^(.+)-[a-z0-9]{5}$", r"^(.+)-[a-f0-9]{6,10}-[a-z0-9]{5}$", r"^(.+)-\d+$")))
 
 
 def _workloads(pod: str) -> list[str]:
@@ -140,14 +145,15 @@ def _workloads(pod: str) -> list[str]:
 
 
 def load(path: Path) -> Pseudonyms:
-    """Names from a map file, an empty set when there is none yet. Raises `ForensicsError` for a file of another kind."""
+    """Names from a map file, an empty set when there is none yet. Raises `ForensicsError` for any other file."""
     if not path.exists():
         return Pseudonyms()
     try:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
         return Pseudonyms({k: {str(a): str(b) for a, b in v.items()} for k, v in data["names"].items()})
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ForensicsError(f"{path} is no map of pseudonyms ({error}); give a new file name to --redact-map") from None
+        problem = f"{path} is no map of pseudonyms ({error})"
+        raise ForensicsError(f"{problem}; give a new file name to --redact-map") from None
 
 
 def dump(names: Pseudonyms) -> str:

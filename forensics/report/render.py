@@ -12,6 +12,7 @@ import io
 import json
 from collections.abc import Mapping
 from datetime import tzinfo
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,7 @@ def write(data: Mapping[str, Any], form: str, zone: tzinfo | None = None) -> str
         return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
     if form == "csv":
         return _csv(data)
-    environment = _environment(form, jinja2.FileSystemLoader(resources.templates()))
-    rendered = environment.get_template(f"report.{form}.j2").render(**_context(data, zone))
+    rendered = _environment(form).get_template(f"report.{form}.j2").render(**_context(data, zone))
     return _tidy(rendered)
 
 
@@ -65,8 +65,8 @@ def write_template(data: Mapping[str, Any], path: Path, zone: tzinfo | None = No
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TemplateError(f"template {path} cannot be read: {error}") from None
-    environment = _environment("html" if ".htm" in path.name else "md", jinja2.FileSystemLoader(resources.templates()))
     try:
+        environment = _environment("html" if ".htm" in path.name else "md")
         return _tidy(environment.from_string(source).render(**_context(data, zone)))
     except jinja2.TemplateSyntaxError as error:
         raise TemplateError(f"template {path}, line {error.lineno}: {error.message}") from None
@@ -83,9 +83,11 @@ def _template_line(error: BaseException) -> str:
     return line
 
 
-def _environment(form: str, loader: jinja2.BaseLoader) -> jinja2.Environment:
+@cache
+def _environment(form: str) -> jinja2.Environment:
+    """One per target syntax: compiling the templates costs more than filling them."""
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        loader=loader,
+        loader=jinja2.FileSystemLoader(resources.templates()),
         undefined=jinja2.StrictUndefined,
         autoescape=form == "html",  # Markdown: cells and code are escaped by the filters
         trim_blocks=True,
@@ -125,7 +127,8 @@ def _tidy(rendered: str) -> str:
     return regex.sub(r"\n{3,}", "\n\n", regex.sub(r"[ \t]+\n", "\n", rendered)).strip() + "\n"
 
 
-_CSV_COLUMNS = ("utc", "uncertainty_s", "basis", "kind", "channel", "title", "summary", "role", "count", "source", "line")
+_CSV_COLUMNS = ("utc", "uncertainty_s", "basis", "kind", "channel", "title", "summary", "role", "count", "source",
+                "line")  # fmt: skip
 
 
 def _csv(data: Mapping[str, Any]) -> str:

@@ -116,8 +116,9 @@ def _claim(finding: Mapping[str, Any], found: Mapping[str, tuple[str, _Read | No
             seen = read.spans.get((where["line_start"], where["line_end"]))
             state = MISSING if seen is None else HOLDS if seen == where["sha256"] else CHANGED
     return Claim(
-        finding["id"], finding["title"], where["source"], where["line_start"], where["line_end"], finding["used_as"], state
-    )
+        finding["id"], finding["title"], where["source"], where["line_start"], where["line_end"], finding["used_as"],
+        state,
+    )  # fmt: skip
 
 
 def _names(path: str) -> tuple[str, ...]:
@@ -159,7 +160,5 @@ def _feed(pieces: Sequence[bytes], line: int, hashes: Mapping[Span, Any]) -> Non
 
 def failed(claims: Iterable[Claim]) -> list[Claim]:
     """Claims that do not hold, those that carry the verdict first."""
-    weight = ("root", "decisive", "supporting", "consequence", "decoy", "")
-    return sorted(
-        (c for c in claims if c.state != HOLDS), key=lambda c: (weight.index(c.used_as) if c.used_as in weight else 9, c.finding)
-    )
+    weight = {name: i for i, name in enumerate(("root", "decisive", "supporting", "consequence", "decoy"))}
+    return sorted((c for c in claims if c.state != HOLDS), key=lambda c: (weight.get(c.used_as, 9), c.finding))

@@ -135,8 +135,8 @@ class Story:
     def _join(self, fact: Fact, event: Event, findings: list[Finding]) -> None:
         weight = self._weight(event, findings)
         near = _near(fact, event)
-        again = near and event.locator.source not in {e.locator.source for e in fact.events}
-        if not again and fact.key not in SLACK_S and (not near or fact.until_s is not None):
+        told = near and event.locator.source not in {e.locator.source for e in fact.events}
+        if not told and fact.key not in SLACK_S and not _near(fact, event, fact.events[0]):
             fact.count += event.count
             fact.until_s = event.time.utc_s if event.time.utc_s is not None else fact.until_s
         fact.events.append(event)
@@ -154,7 +154,7 @@ class Story:
             return "root"
         if event.locator in self._ready:
             return "ready"
-        if event.locator in self._starts or event.kind == "container_started" or reason == "Started":
+        if event.locator in self._starts or attempt_stage.is_start(event):
             return "start"
         if event.kind in attempt_stage.ENDS:
             return "end"
@@ -228,9 +228,9 @@ class Story:
         return abs(fact.lead.time.utc_s - self._from_s)
 
 
-def _near(fact: Fact, event: Event) -> bool:
-    """True when an event may tell of the same moment as the fact's last one."""
-    last = fact.events[-1]
+def _near(fact: Fact, event: Event, other: Event | None = None) -> bool:
+    """True when an event may tell of the same moment as another one, by default the fact's last."""
+    last = other or fact.events[-1]
     if last.time.utc_s is None or event.time.utc_s is None:
         return True
     doubt = min(last.time.uncertainty_s + event.time.uncertainty_s, 120.0)

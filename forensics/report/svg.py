@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
@@ -42,8 +43,9 @@ def _number(value: Any) -> Any:
 def _drawing(identity: str, width: float, height: float, title: str, described: str, parts: Iterator[Markup]) -> Markup:
     head = tag("title", title, id=f"{identity}-t") + tag("desc", described, id=f"{identity}-d")
     return tag(
-        "svg", head + Markup("").join(parts), xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_number(width)} {_number(height)}",
-        role="img", aria_labelledby=f"{identity}-t", aria_describedby=f"{identity}-d", class_="drawing",
+        "svg", head + Markup("").join(parts), xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {_number(width)} {_number(height)}", role="img", class_="drawing",
+        aria_labelledby=f"{identity}-t", aria_describedby=f"{identity}-d",
     )  # fmt: skip
 
 
@@ -77,7 +79,7 @@ def _places(rows: Sequence[Doc]) -> list[float]:
     """Where each row stands on the axis."""
     moments = [view.instant(row["utc"]) for row in rows]
     steps = [0.0]
-    for a, b in zip(moments, moments[1:], strict=False):
+    for a, b in pairwise(moments):
         gap = max(0.0, (b - a).total_seconds()) if a is not None and b is not None else 0.0
         steps.append(1.0 + 0.9 * math.log10(1.0 + gap))
     total = sum(steps) or 1.0
@@ -96,7 +98,8 @@ def _bands(rows: Sequence[Doc], places: Sequence[float], height: float, t: Doc) 
             spans.setdefault(row["attempt"], []).append(x)
     for i, (attempt, xs) in enumerate(sorted(spans.items())):
         left, right = min(xs) - 9, max(xs) + 9
-        yield tag("rect", x=left, y=16.0, width=right - left, height=height - 34, class_="band odd" if i % 2 else "band")
+        shade = "band odd" if i % 2 else "band"
+        yield tag("rect", x=left, y=16.0, width=right - left, height=height - 34, class_=shade)
         yield tag("text", f"#{attempt}", x=left + 3, y=12.0, class_="run")
 
 
@@ -111,11 +114,12 @@ def _times(rows: Sequence[Doc], places: Sequence[float], height: float) -> Itera
         if all(abs(x - other) >= gap for other in taken):
             taken.append(x)
             shown = view.when({**rows[i], "uncertainty_s": 1}, dated)[5 if dated else 0 :]
-            yield tag("text", shown, x=x, y=height - 6, class_="clock root" if rows[i]["mark"] == "root" else "clock")
+            style = "clock root" if rows[i]["mark"] == "root" else "clock"
+            yield tag("text", shown, x=x, y=height - 6, class_=style)
 
 
 def _marker(row: Doc, x: float, y: float) -> Markup:
-    """A sign with its story as tooltip: triangle for a start, square for an end, diamond for the root cause, else a dot."""
+    """A sign with its story as tooltip: triangle a start, square an end, diamond the root cause, else a dot."""
     said = tag("title", f"{view.when(row)}  {row['title']}{' – ' + row['detail'] if row['detail'] else ''}")
     name = row["mark"] or "plain"
     if name == "root":
@@ -135,9 +139,9 @@ def chart(curve: Doc, data: Doc, number: int) -> Markup:
     points = curve["points"]
     if len(points) < 2:
         return Markup("")
-    start, end = points[0][0], max(points[-1][0], points[0][0] + 1)
-    low = min(0.0, curve["min"])
-    high = max(curve["max"], low + 1e-9)
+    start, end = float(points[0][0]), float(max(points[-1][0], points[0][0] + 1))
+    low = float(min(0.0, curve["min"]))
+    high = float(max(curve["max"], low + 1e-9))
 
     def x(moment: float) -> float:
         return left + (moment - start) / (end - start) * (width - left - 10)
@@ -148,7 +152,8 @@ def chart(curve: Doc, data: Doc, number: int) -> Markup:
     def parts() -> Iterator[Markup]:
         for value in (low, (low + high) / 2, high):
             yield tag("line", x1=left, x2=width - 10, y1=y(value), y2=y(value), class_="grid")
-            yield tag("text", f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}", x=left - 6, y=y(value) + 4, class_="axis end")
+            shown = f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+            yield tag("text", shown, x=left - 6, y=y(value) + 4, class_="axis end")
         for moment, place in ((start, "start"), (end, "end")):
             shown = datetime.fromtimestamp(moment, UTC).strftime("%m-%d %H:%M")
             yield tag("text", shown, x=x(moment), y=height - 6, class_=f"axis {place}")

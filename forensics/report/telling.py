@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import timeline
 from ..model import Event, Finding, Role
+from . import attempts as attempt_stage
 from . import contract, text
 from .story import SLACK_S, Fact, Story
 
@@ -21,15 +22,16 @@ LANES = ("gpu", "kernel", "engine", "container", "kubelet", "request")
 
 _CHANNEL_LANES = {
     "engine": "engine", "container": "engine", "ray": "engine", "metrics": "engine", "runtime": "container",
-    "k8s": "kubelet", "kubelet": "kubelet", "kernel": "kernel", "systemd": "kernel", "oomd": "kernel", "clock": "kernel",
-    "host": "kernel", "cgroup": "kernel", "nvidia": "gpu", "plain": "engine",
+    "k8s": "kubelet", "kubelet": "kubelet", "kernel": "kernel", "systemd": "kernel", "oomd": "kernel",
+    "clock": "kernel", "host": "kernel", "cgroup": "kernel", "nvidia": "gpu", "plain": "engine",
 }  # fmt: skip
 _KIND_LANES = {
     "access": "request", "xid": "gpu", "container_started": "container", "container_terminated": "container",
     "container_waiting": "container", "docker_state": "container", "unit_exit": "container",
 }  # fmt: skip
 _KEY_LANES = {"start": "container", "end": "container", "ready": "engine"}
-_SAMPLE_LANES = (("gpu_", "gpu"), ("host_", "kernel"), ("container_", "kernel"), ("process_", "kernel"), ("swap_", "kernel"))
+_SAMPLE_LANES = (("gpu_", "gpu"), ("host_", "kernel"), ("container_", "kernel"), ("process_", "kernel"),
+                 ("swap_", "kernel"))  # fmt: skip
 
 
 def rows(report: Report, story: Story, language: str) -> tuple[list[dict[str, Any]], int]:
@@ -81,7 +83,7 @@ def _title(report: Report, fact: Fact, finding: Finding | None, language: str) -
     """What the finding says; starts, readiness and ends have words of their own."""
     named = report.title(finding.signature, language) if finding is not None else ""
     kind = fact.key if fact.key in SLACK_S else fact.lead.kind
-    if kind == "start" and not any(e.kind == "container_started" or e.fields.get("reason") == "Started" for e in fact.events):
+    if kind == "start" and not any(map(attempt_stage.is_start, fact.events)):
         kind = "begin"
     label = str(text.texts(language)["kind"].get(kind, ""))
     plain = finding is None or (kind == "end" and finding.signature.startswith("derived."))

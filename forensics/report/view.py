@@ -186,14 +186,15 @@ def equation(ledger: Doc, t: Doc) -> str:
     value = {row["term"]: row["value"] for row in ledger["rows"] if row["value"] is not None}
     if "budget" not in value:
         return ""
-    left = f"{value['total']:.2f} × {value['utilization']:g} = {value['budget']:.2f}" if {"total", "utilization"} <= value.keys() else f"{value['budget']:.2f}"
     terms = [term for term in ("consumed", "weights", "non_torch", "activation") if term in value]
     terms = [term for term in terms if not ("consumed" in value and term in ("weights", "non_torch"))]
     if not terms or "kv_cache" not in value:
         return ""
     parts = "".join(f" − {value[term]:.2f} {t['ledger'][term]}" for term in terms)
-    budget = f"{left} GiB; " if "×" in left else ""
-    return f"{budget}{value['budget']:.2f}{parts} = {value['kv_cache']:.2f} GiB {t['ledger']['kv_cache']}"
+    whole = ""
+    if {"total", "utilization"} <= value.keys():
+        whole = f"{value['total']:.2f} × {value['utilization']:g} = {value['budget']:.2f} GiB; "
+    return f"{whole}{value['budget']:.2f}{parts} = {value['kv_cache']:.2f} GiB {t['ledger']['kv_cache']}"
 
 
 def kv_facts(data: Doc, ledger: Doc, t: Doc) -> str:
@@ -202,7 +203,8 @@ def kv_facts(data: Doc, ledger: Doc, t: Doc) -> str:
     sequences = data["key_facts"].get("max_num_seqs")
     tokens = ledger["facts"].get("kv_tokens")
     if isinstance(sequences, int) and sequences > 0 and isinstance(tokens, int | float):
-        facts |= {"max_num_seqs": escape.number(sequences), "tokens_per_sequence": escape.number(int(tokens // sequences))}
+        facts["max_num_seqs"] = escape.number(sequences)
+        facts["tokens_per_sequence"] = escape.number(int(tokens // sequences))
     names = ("kv_tokens", "kv_bytes_per_token", "kv_gib_per_request", "max_concurrency_x")
     said = [text.fill(t["ledger_note"][name], facts) for name in names if name in facts]
     said.append(text.fill(t["ledger_note"]["per_sequence"], facts))
@@ -246,13 +248,15 @@ def _fate(row: Doc) -> tuple[Any, ...]:
     return (row["exit_code"], row["reason"], row["phase"], row["ready"] is None, (row["lost_at"] or {}).get("title"))
 
 
+_SAME_CLOCK = ("layer", "zone", "offset_s", "year", "boot_epoch", "skew_s", "captured_at", "verdict", "note")
+
+
 def clock_rows(data: Doc) -> list[dict[str, Any]]:
     """The clock table; files whose clocks were solved alike share a row."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for source in data["sources"]:
         for clock in source["clock"]:
-            key = tuple(clock[name] for name in ("layer", "zone", "offset_s", "year", "boot_epoch", "skew_s", "captured_at",
-                                                 "verdict", "note"))  # fmt: skip
+            key = tuple(clock[name] for name in _SAME_CLOCK)
             row = found.setdefault(key, {**clock, "paths": []})
             row["paths"].append(source["path"])
             row["anchor_count"] = max(row["anchor_count"], clock["anchor_count"])

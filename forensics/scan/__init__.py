@@ -9,4 +9,6 @@ from .literals import Literals
 from .scanner import Scanner, scan
 from .text import encoding_of
 
-__all__ = ["Line", "Literals", "Scanned", "Scanner", "SeriesRows", "SeriesSpec", "Window", "binary_kind", "encoding_of", "scan"]
+__all__ = [
+    "Line", "Literals", "Scanned", "Scanner", "SeriesRows", "SeriesSpec", "Window", "binary_kind", "encoding_of", "scan",
+]  # fmt: skip

@@ -101,6 +101,11 @@ class Matcher:
         return None
 
 
+def _message(event: Event) -> str:
+    """What a signature may match. The kernel says what happened in its first line; names in it may hold a newline."""
+    return event.text.partition("\n")[0] if event.channel == "kernel" and event.kind == "log" else event.text
+
+
 def fits_kind(signature: Signature, event: Event) -> bool:
     """Whether a signature may fire on an event of this kind; pasted text has no kinds."""
     return not signature.kinds or event.kind in signature.kinds or event.channel == "plain"

@@ -48,7 +48,7 @@ class Print:
 
     path: str
     format: str = "log"
-    scope: Scope = Scope()
+    scope: Scope = field(default_factory=Scope)
     mtime_s: float | None = None
     events: list[Event] = field(default_factory=list)
     truth: dict[int, float] = field(default_factory=dict)

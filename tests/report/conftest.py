@@ -109,10 +109,10 @@ def unpack(files: Mapping[str, str], folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def analyzed(tmp_path: Path) -> Callable[[Mapping[str, str]], Report]:
+@pytest.fixture(scope="session")
+def analyzed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mapping[str, str]], Report]:
     """Write files to a folder and analyse it."""
-    return lambda files: analyze(unpack(files, tmp_path / "bundle"))
+    return lambda files: analyze(unpack(files, tmp_path_factory.mktemp("analyzed") / "bundle"))
 
 
 @pytest.fixture(scope="session")

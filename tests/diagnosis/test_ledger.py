@@ -1,0 +1,143 @@
+"""The memory equation of a run, and the arithmetic of its KV cache."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from forensics.diagnosis import ledger
+from forensics.diagnosis.model import Ledger
+
+
+def of(b: ModuleType, w: Any) -> Ledger:
+    case = w.case()
+    book = ledger.of_life(case, case.lives[0])
+    assert book is not None
+    return book
+
+
+def terms(book: Ledger) -> dict[str, tuple[float | None, bool]]:
+    return {row.term: (row.gib, row.derived) for row in book.rows}
+
+
+def three_lines(b: ModuleType, kv: str) -> Any:
+    """V0's own ledger, one record of three lines."""
+    w = b.World()
+    w.add("a", 0, "vLLM API server version 0.8.5", "engine_args", engine_version="0.8.5")
+    for part in (
+        "the current vLLM instance can use total_gpu_memory (79.15GiB) x gpu_memory_utilization (0.90) = 71.24GiB",
+        "model weights take 27.60GiB; non_torch_memory takes 0.50GiB; PyTorch activation peak memory takes 4.40GiB;"
+        f" the rest of the memory reserved for KV Cache is {kv}GiB.",
+    ):
+        w.add("a", 10, part)
+    return w
+
+
+@pytest.mark.parametrize(("kv", "difference"), [("38.74", 0.0), ("36.00", 2.74)])
+def test_a_complete_ledger_is_checked(b: ModuleType, kv: str, difference: float) -> None:
+    """budget = weights + non-torch + activation + KV; what is left over is said."""
+    book = of(b, three_lines(b, kv))
+    assert terms(book)["budget"] == (71.24, False)
+    assert book.difference_gib == pytest.approx(difference, abs=0.01)
+
+
+def test_missing_terms_follow_from_the_others(b: ModuleType) -> None:
+    """Total and utilisation give the budget; what weights and KV leave of it was for activations."""
+    w = b.World()
+    w.start("a", 0, gpu_memory_utilization=0.9)
+    w.add("smi", 1, "GPU 0", "gpu_state", "nvidia", memory_total_mib=81_050)
+    book = of(b, w)
+    found = terms(book)
+    assert found["total"][0] == pytest.approx(79.15, abs=0.01)
+    assert found["budget"] == (pytest.approx(0.9 * 79.15, abs=0.01), True)
+    assert found["activation"] == (pytest.approx(0.9 * 79.15 - 27.6 - 30.2, abs=0.02), True)
+    assert book.difference_gib is None, "a term that follows from the others checks nothing"
+
+
+def test_too_little_makes_no_ledger(b: ModuleType) -> None:
+    """One number is no equation."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    case = w.case()
+    assert ledger.of_life(case, case.lives[0]) is None
+
+
+def test_kv_arithmetic_from_measured_numbers(b: ModuleType) -> None:
+    """bytes/token = KV bytes ÷ KV tokens; one request; how many fit."""
+    w = b.World()
+    w.start("a", 0, max_model_len=16_384)
+    facts = of(b, w).facts
+    per_token = 30.2 * 2**30 / 164_912
+    assert facts["kv_tokens"] == 164_912
+    assert facts["kv_bytes_per_token"] == pytest.approx(per_token, rel=1e-4)
+    assert facts["kv_gib_per_request"] == pytest.approx(per_token * 16_384 / 2**30, abs=0.001)
+    assert facts["max_concurrency_x"] == pytest.approx(164_912 / 16_384, abs=0.01)
+
+
+def test_v0_blocks_hold_sixteen_tokens(b: ModuleType) -> None:
+    """`# GPU blocks: 1000` are 16 000 tokens."""
+    w = b.World()
+    w.add("a", 0, "vLLM API server version 0.6.3", "engine_args", engine_version="0.6.3")
+    w.add("a", 5, "Loading model weights took 27.6000 GB")
+    w.add("a", 9, "# GPU blocks: 1000, # CPU blocks: 512")
+    w.add("a", 9.1, "the rest of the memory reserved for KV Cache is 3.00GiB.")
+    values = ledger.values_of(w.case().lives[0])
+    assert values["gpu_blocks"][0] == 1000
+    case = w.case()
+    book = ledger.of_life(case, case.lives[0])
+    assert book is None or book.facts["kv_tokens"] == 16_000
+
+
+@pytest.mark.parametrize(
+    ("config", "arguments", "expected"),
+    [
+        ({"layers": 48, "kv_heads": 8, "head_dim": 128, "dtype": "bfloat16"}, {}, 2 * 48 * 8 * 128 * 2),
+        ({"layers": 48, "kv_heads": 8, "head_dim": 128}, {"tensor_parallel_size": 4}, 2 * 48 * 2 * 128 * 2),
+        ({"layers": 48, "kv_heads": 8, "head_dim": 128}, {"tensor_parallel_size": 16}, 2 * 48 * 1 * 128 * 2),
+        ({"layers": 48, "kv_heads": 8, "head_dim": 128}, {"kv_cache_dtype": "fp8_e4m3"}, 2 * 48 * 8 * 128),
+        ({"layers": 48, "kv_heads": 8, "head_dim": 128, "dtype": "torch.float16"}, {}, 2 * 48 * 8 * 128 * 2),
+        ({"layers": 48, "kv_heads": 8}, {}, None),
+        ({"layers": 48, "kv_heads": 8, "head_dim": 128}, {"kv_cache_dtype": "int3_weird"}, None),
+        ({}, {}, None),
+    ],
+)  # fmt: skip
+def test_bytes_per_token_from_the_model(config: dict[str, Any], arguments: dict[str, Any], expected: int | None) -> None:
+    """2 × layers × KV heads per rank × head size × bytes; a rank holds at least one head; unknown stays unknown."""
+    assert ledger.bytes_per_token(config, arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("0.11.0", 0.90), ("v0.19.1", 0.90), ("0.20.0", 0.92), ("0.33.0", 0.92), ("", None), ("dev", None)]
+)
+def test_the_default_utilisation(version: str, expected: float | None) -> None:
+    """0.90 up to 0.19, 0.92 from 0.20."""
+    assert ledger.default_utilization(version) == expected
+
+
+def test_the_engine_speaks_before_the_pod(b: ModuleType) -> None:
+    """Arguments come from the pod's command line, and what the engine prints overrides them."""
+    w = b.World()
+    w.pod(args=("--model", "acme/chat-14b", "--max-model-len", "8192", "--max-num-seqs", "64"))
+    w.start("a", 0, model="acme/chat-14b", max_model_len=16_384)
+    case = w.case()
+    found = ledger.arguments_of(case, case.lives[0])
+    assert (found["max_model_len"], found["max_num_seqs"]) == (16_384, 64)
+
+
+def test_the_first_line_that_prints_a_number_wins(b: ModuleType) -> None:
+    """Other ranks print the same terms again, with their own values."""
+    w = b.World()
+    w.start("a", 0, ready=False)
+    w.add("a", 26, "Model loading took 28.9000 GiB and 20.100000 seconds")
+    assert ledger.values_of(w.case().lives[0])["weights_gib"][0] == 27.6
+
+
+def test_cards_that_differ_have_no_common_size(b: ModuleType) -> None:
+    """A bundle with two kinds of cards does not say which one the run had."""
+    w = b.World()
+    w.add("smi", 1, "GPU 0", "gpu_state", "nvidia", memory_total_mib=81_559)
+    assert ledger.card_total_gib(w.case()) == pytest.approx(79.647, abs=0.01)
+    w.add("smi", 1, "GPU 1", "gpu_state", "nvidia", memory_total_mib=46_068)
+    assert ledger.card_total_gib(w.case()) is None

@@ -1,0 +1,115 @@
+"""Bundles in which nothing died: health, saturation, refusals, faults without a victim, and nothing at all."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from forensics.model import Scope
+
+
+def verdict(w: Any) -> tuple[str, str]:
+    found = w.diagnosis().verdict
+    return (found.cause.id, str(found.confidence))
+
+
+def test_a_run_at_work_is_healthy(b: ModuleType) -> None:
+    """Ready and answering to the end of its log."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    assert verdict(w) == ("healthy", "established")
+
+
+def test_nothing_says_nothing(b: ModuleType) -> None:
+    """No event, or only talk that no parser knows."""
+    w = b.World()
+    assert verdict(w) == ("insufficient_evidence", "undetermined")
+    w.add("notes.txt", None, "the service felt slow today", channel="plain", level="")
+    assert verdict(w) == ("insufficient_evidence", "undetermined")
+
+
+@pytest.mark.parametrize(
+    ("full", "cause"), [(60, "kv_saturation"), (2, "healthy"), (0, "healthy")], ids=["full for long", "a moment", "never"]
+)
+def test_a_full_cache_without_a_death(b: ModuleType, full: int, cause: str) -> None:
+    """A tenth of the time at the ceiling is saturation; a peak is not."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    w.series("kv_cache_usage_pct", [(10.0 * i, 99.0 if i < full else 40.0) for i in range(200)], "a")
+    assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("status", "count", "cause"), [(400, 12, "request_rejected"), (429, 12, "request_rejected"), (200, 12, "healthy")])
+def test_refused_requests(b: ModuleType, status: int, count: int, cause: str) -> None:
+    """4xx answers of a healthy service."""
+    w = b.World()
+    w.start("a", 0)
+    for n in range(count):
+        w.answer("a", 70 + n, status)
+        w.answer("a", 70.5 + n)
+    assert verdict(w)[0] == cause
+
+
+def test_a_few_refusals_of_a_busy_server_are_daily_life(b: ModuleType) -> None:
+    """Two in a thousand lines."""
+    w = b.World()
+    w.start("a", 0)
+    for n in range(400):
+        w.answer("a", 70 + n, 400 if n in (7, 9) else 200)
+    assert verdict(w)[0] == "healthy"
+
+
+def test_a_fault_line_without_its_victim(b: ModuleType) -> None:
+    """Only the kernel log was saved: the GPU fell off the bus."""
+    w = b.World()
+    w.add("dmesg", 300, "NVRM: Xid (PCI:0000:3b:00): 79, pid=40122, name=VLLM::EngineCor, GPU has fallen off the bus.",
+          "xid", "kernel", xid=79)  # fmt: skip
+    assert verdict(w)[0] == "gpu_hardware"
+
+
+def test_a_fault_that_everybody_survived_is_no_incident(b: ModuleType) -> None:
+    """An error, and an hour of work after it."""
+    w = b.World()
+    w.start("a", 0)
+    w.fail("a", 80, envelope="")
+    w.answer("a", 3600)
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "healthy"
+    assert "recovered" in {d.reason for d in diagnosis.decoys}
+
+
+def test_a_kill_of_a_stranger_is_no_incident_of_ours(b: ModuleType) -> None:
+    """A desktop process of another user is killed while the engine works on."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    w.kill("dmesg", 300, "user", uid="", cid="", comm="node", limit_kib=8 << 20)
+    assert verdict(w)[0] == "healthy"
+
+
+@pytest.mark.xfail(strict=True, reason="an exit that the kubelet reports places no engine log, and its pod is not known to serve a model")
+def test_an_unowned_log_that_ends_with_a_137_is_not_healthy(b: ModuleType) -> None:
+    """The kubelet's journal tells of a 137 half a minute after the last line of the only engine log."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 300)
+    known = Scope(pod=b.POD, pod_uid=b.UID, container_id=b.CID)
+    w.add("kubelet.log", 330, "container c3a1 terminated: reason= exit_code=137", "container_terminated", "kubelet", known,
+          exit_code=137)  # fmt: skip
+    assert verdict(w) != ("healthy", "established")
+
+
+@pytest.mark.xfail(strict=True, reason="an Xid of a process that is no engine counts as the engine's")
+def test_an_xid_of_another_program_is_no_cause(b: ModuleType) -> None:
+    """A notebook reads out of range on another card; the engine dies of a KeyError a minute later."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.add("dmesg", 240, "NVRM: Xid (PCI:0000:ca:00): 13, pid=88110, name=jupyter-lab, Graphics SM Warp Exception on (GPC 3)",
+          "xid", "kernel", Scope(gpu="0000:ca:00", pid=88110), xid=13, pid=88110, comm="jupyter-lab")  # fmt: skip
+    w.fail("a", 300, "KeyError: 'chatcmpl-88'")
+    assert verdict(w)[0] == "app_bug"
