@@ -22,7 +22,7 @@ Examples:
   oomforensics verify report.json logs/ --format json
 
 Exit codes: 0 every claim holds, 1 some do not, 2 usage, 3 nothing readable.
-""")  # fmt: skip
+""", short_help="Does a report still stand on its bundle?")  # fmt: skip
 @click.argument("report", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("bundle", nargs=-1, required=True)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)

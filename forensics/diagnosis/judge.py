@@ -86,7 +86,10 @@ def assemble(case: Case, judged: Judged, hypotheses: tuple[Hypothesis, ...], dea
         contributing=tuple(
             f
             for f in judged.evidence
-            if f.role is Role.SYMPTOM and (f.signature, f.locator) not in used and f not in explained
+            if f.role is Role.SYMPTOM
+            and (f.signature, f.locator) not in used
+            and f not in explained
+            and not (top.decisive and f.signature == "derived.unexplained_exit")
         ),
         observations=tuple(f for f in judged.evidence if f.signature.startswith("derived.")),
         evidence=judged.evidence,

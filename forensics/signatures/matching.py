@@ -63,7 +63,7 @@ class Matcher:
 
     def hits(self, event: Event) -> Iterator[Hit]:
         """All signatures that fire on an event. On channel `plain` (pasted text) every signature may."""
-        text = event.text[:MATCH_CHARS]
+        text = _message(event)[:MATCH_CHARS]
         numbers = {number for anchor in self._anchors.found(text) for number in self._by_anchor[anchor]}
         limit = user_text_start(event, text) if numbers else 0
         for number in sorted(numbers):

@@ -24,6 +24,7 @@ T0 = 1_778_572_800.0
 UID = "7d0c4a52-91be-4c33-8f0e-2b6d1f4a9c11"
 CID = "c3a1" * 16
 POD = "chat-6f9c7d5b8-x2k4p"
+NOBODY = Scope()
 SITE = "/usr/local/lib/python3.12/dist-packages/vllm/v1"
 SERVING = (f"{SITE}/engine/core.py:run_busy_loop", f"{SITE}/worker/gpu_model_runner.py:execute_model")
 LOADING = (f"{SITE}/worker/gpu_model_runner.py:load_model", f"{SITE}/layers/linear.py:create_weights")
@@ -77,7 +78,7 @@ class World:
         text: str,
         kind: str = "log",
         channel: str = "engine",
-        scope: Scope = Scope(),
+        scope: Scope = NOBODY,
         level: str = "INFO",
         line: int | None = None,
         **fields: Any,
@@ -93,7 +94,7 @@ class World:
         return event
 
     def start(
-        self, source: str, seconds: float, scope: Scope = Scope(), ready: bool = True, loaded: bool = True, **args: Any
+        self, source: str, seconds: float, scope: Scope = NOBODY, ready: bool = True, loaded: bool = True, **args: Any
     ) -> None:
         """An engine starts: banner at once, weights after 20 s, ready after 60 s."""
 
@@ -112,7 +113,7 @@ class World:
             say(59, "Starting vLLM API server 0 on http://0.0.0.0:8000")
             say(60, "Application startup complete.")
 
-    def answer(self, source: str, seconds: float, status: int = 200, scope: Scope = Scope()) -> Event:
+    def answer(self, source: str, seconds: float, status: int = 200, scope: Scope = NOBODY) -> Event:
         text = f'10.42.0.7:40122 - "POST /v1/chat/completions HTTP/1.1" {status}'
         fields = {"method": "POST", "path": "/v1/chat/completions", "status": status}
         return self.add(source, seconds, text, "access", scope=scope, **fields)
@@ -123,7 +124,7 @@ class World:
         seconds: float,
         text: str | None = None,
         frames: Sequence[str] = SERVING,
-        scope: Scope = Scope(),
+        scope: Scope = NOBODY,
         envelope: str = "EngineCore encountered a fatal error.",
         **fields: Any,
     ) -> Event:
@@ -200,7 +201,7 @@ class World:
         name: str,
         points: Iterable[tuple[float, float]],
         source: str = "metrics.csv",
-        scope: Scope = Scope(),
+        scope: Scope = NOBODY,
         first_line: int = 1_000_001,
     ) -> Samples:
         """A series; its lines lie behind all others of its source unless a test is about their order."""

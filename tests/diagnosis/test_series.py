@@ -13,12 +13,12 @@ from forensics.model import Scope
 HOUR = 3600.0
 
 
-def served(b: ModuleType, until: float, scope: Scope = Scope()) -> Any:
+def served(b: ModuleType, until: float) -> Any:
     """A world whose engine `a` serves until a CUDA OOM."""
     w = b.World()
-    w.start("a", 0, scope)
-    w.answer("a", until - 30, scope=scope)
-    w.fail("a", until, scope=scope)
+    w.start("a", 0)
+    w.answer("a", until - 30)
+    w.fail("a", until)
     return w
 
 

@@ -140,6 +140,7 @@ def test_analyze_stops_at_a_broken_folder(mine: Path, tmp_path: Path) -> None:
 LOG = """\
 ERROR 11-02 06:00:00 [a.py:1] gateway: out of buffers (3 used)
 ERROR 11-02 06:00:01 [a.py:1] gateway: out of buffers (many used)
+=== journalctl -k ===
 Nov 02 06:00:02 gpu-node-7 kernel: gateway: out of buffers (4 used)
 INFO 11-02 06:00:03 [a.py:1] nothing to see
 """
