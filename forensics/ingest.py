@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from .bundle import BLOCK_BYTES, Bundle, Member
-from .model import Diagnostic, Event, Parsed, Samples, Severity, Source
+from .model import Diagnostic, Event, Parsed, Samples, Scope, Severity, Source
 from .parsers import DIALECTS, FORMATS, log
 from .scan import Scanned, Scanner, binary_kind, encoding_of
 from .sources import HEAD_BYTES, Format, Head, identify, make_head, owner
+from .stopwatch import Stopwatch
 
 BINARY_BYTES = 64 << 20
 """Bytes read of what is no text, for its checksum: a core dump or a model would take minutes."""
@@ -32,20 +34,38 @@ def read_bundle(
     prefilter: bool = True,
     progress: ProgressHook | None = None,
     block_bytes: int = BLOCK_BYTES,
+    stopwatch: Stopwatch | None = None,
 ) -> list[ReadSource]:
     """All members, parsed; paths relative to a common top folder if there is one. Order: by path."""
     plain = frozenset(anchors).union(*(dialect.anchors for dialect in DIALECTS.values()))
     wanted = plain | {anchor.replace('"', '\\"') for anchor in plain if '"' in anchor}  # as JSON lines spell it
 
+    search = _Search(wanted, prefilter, stopwatch or Stopwatch())
+
     def blocks(member: Member) -> Iterator[bytes]:
-        for block in member.blocks(block_bytes):
+        unpacked = member.blocks(block_bytes)
+        while True:
+            with search.stopwatch.stage("unpack"):
+                block = next(unpacked, b"")
+            if not block:
+                return
             if progress is not None:
                 progress(member.path, bundle.used_bytes)
             yield block
 
-    found = [_read_member(member, blocks(member), wanted, prefilter) for member in bundle.members()]
+    found = [_read_member(member, blocks(member), search) for member in bundle.members()]
+    search.stopwatch.count("unpack", files=len(found), bytes=bundle.used_bytes)
     found, bundle.diagnostics[:] = _without_common_top(found, bundle.diagnostics)
     return _without_copies(sorted(found, key=lambda item: item.source.path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What to look for in every member, and who takes the time."""
+
+    anchors: frozenset[str]
+    prefilter: bool
+    stopwatch: Stopwatch
 
 
 COPY_BYTES = 512
@@ -65,7 +85,7 @@ def _without_copies(found: list[ReadSource]) -> list[ReadSource]:
     return kept
 
 
-def _read_member(member: Member, blocks: Iterator[bytes], anchors: frozenset[str], prefilter: bool) -> ReadSource:
+def _read_member(member: Member, blocks: Iterator[bytes], search: _Search) -> ReadSource:
     first = next(blocks, b"")
     while first and not first.strip(b"\0"):  # a log that was truncated while it was written begins with a hole
         first = next(blocks, b"")
@@ -78,19 +98,24 @@ def _read_member(member: Member, blocks: Iterator[bytes], anchors: frozenset[str
     if not head.text:
         reason = member.cut or ("nothing but NUL bytes" if member.size_bytes > 4 else "")
         return _result(member, "empty", "empty file", Parsed(), Scanned(), None, reason)
-    form = identify(head, FORMATS)
+    with search.stopwatch.stage("recognise"):
+        form = identify(head, FORMATS)
     if form is None and encoding == "utf-8" and (binary := binary_kind(start[:4096])) is not None:
         return _skip_binary(member, blocks, *binary)
     if form is not None and form.read is not None:
         data = _whole(member, first, blocks, form)
         whole = data.decode(encoding, "replace").removeprefix("\ufeff")
         read = form.read
-        parsed = _guarded(member, form.title, lambda: read(whole, member.path))
+        with search.stopwatch.stage("parse"):
+            parsed = _guarded(member, form.title, lambda: read(whole, member.path))
         if parsed is not None:
             lines = whole.count("\n") + (not whole.endswith("\n"))
             return _result(member, form.name, form.title, parsed, Scanned(lines=lines), 1.0, member.cut)
         form, first = None, data
-    return _read_lines(member, head, form, _scan(first, blocks, head, form, anchors, prefilter))
+    scanned = _scan(first, blocks, head, form, search)
+    search.stopwatch.count("scan", lines=scanned.lines, candidates=len(scanned.candidates))
+    with search.stopwatch.stage("parse"):
+        return _read_lines(member, head, form, scanned)
 
 
 def _skip_binary(member: Member, blocks: Iterator[bytes], kind: str, hint: str) -> ReadSource:
@@ -114,20 +139,32 @@ def _whole(member: Member, first: bytes, blocks: Iterator[bytes], form: Format) 
     return bytes(data)
 
 
-def _scan(
-    first: bytes, blocks: Iterator[bytes], head: Head, form: Format | None, anchors: frozenset[str], prefilter: bool
-) -> Scanned:
+def _scan(first: bytes, blocks: Iterator[bytes], head: Head, form: Format | None, search: _Search) -> Scanned:
     series = form.series(head) if form is not None and form.series is not None else ()
     scanner = Scanner(
-        anchors,
+        search.anchors,
         tuple(window for dialect in DIALECTS.values() for window in dialect.windows),
         (*series, *(spec for dialect in DIALECTS.values() for spec in dialect.series)),
-        prefilter,
+        search.prefilter,
     )
-    scanner.feed(first)
-    for block in blocks:
-        scanner.feed(block)
-    return scanner.finish()
+
+    def feed(block: bytes) -> None:
+        with search.stopwatch.stage("scan"):
+            scanner.feed(block)
+
+    block = next(blocks, b"")
+    if not block:
+        feed(first)
+    else:
+        with ThreadPoolExecutor(1) as worker:  # a block is scanned while the next one is unpacked
+            scanning = worker.submit(feed, first)
+            while block:
+                scanning.result()
+                scanning = worker.submit(feed, block)
+                block = next(blocks, b"")
+            scanning.result()
+    with search.stopwatch.stage("scan"):
+        return scanner.finish()
 
 
 def _read_lines(member: Member, head: Head, form: Format | None, scanned: Scanned) -> ReadSource:
@@ -200,8 +237,13 @@ def _result(
         member.path, name, title, member.size_bytes, member.sha256, scanned.lines, scope, member.mtime_s, coverage,
         reason=reason,
     )  # fmt: skip
-    events = tuple(replace(event, scope=event.scope.merged(scope)) for event in parsed.events)
+    events = tuple(_owned(event, scope) for event in parsed.events)
     return ReadSource(source, replace(parsed, events=events, scope=scope))
+
+
+def _owned(event: Event, owner: Scope) -> Event:
+    merged = event.scope.merged(owner)
+    return event if merged is event.scope else replace(event, scope=merged)
 
 
 def _without_common_top(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 Value = str | int | float | bool | None
@@ -129,15 +130,21 @@ class Scope:
 
     def merged(self, outer: Scope) -> Scope:
         """This scope, with its unknown parts taken from `outer`."""
-        missing = {
-            f.name: getattr(outer, f.name)
-            for f in fields(self)
-            if getattr(self, f.name) in ("", None) and getattr(outer, f.name) not in ("", None)
-        }
-        return replace(self, **missing) if missing else self
+        return _merged(self, outer)
 
     def to_dict(self) -> dict[str, Value]:
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) not in ("", None)}
+
+
+@lru_cache(maxsize=4096)
+def _merged(inner: Scope, outer: Scope) -> Scope:
+    """Cached: the lines of a file have few scopes among them."""
+    missing = {
+        f.name: getattr(outer, f.name)
+        for f in fields(inner)
+        if getattr(inner, f.name) in ("", None) and getattr(outer, f.name) not in ("", None)
+    }
+    return replace(inner, **missing) if missing else inner
 
 
 class Severity(StrEnum):

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from . import __version__, clocks, ingest, resources, timeline
-from .bundle import Budget, Bundle
+from .bundle import BLOCK_BYTES, Budget, Bundle
 from .clocks import ClockOptions
 from .diagnosis import diagnose
 from .diagnosis.case import DERIVED
@@ -18,6 +18,7 @@ from .model import Diagnostic, Event, Finding, Role, Samples, Severity, Source
 from .report import BundleInfo, Report
 from .report.text import derived_title
 from .signatures import Hit, Library, Matcher, load, load_over
+from .stopwatch import Stopwatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Options:
     """A folder of signatures and causes that add to the built-in library, or replace those with the same id."""
     prefilter: bool = True
     """False makes the scan keep every line: slow, and the report must be the same."""
+    block_bytes: int = BLOCK_BYTES
+    """How much of a member is read at once; the report must not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +56,45 @@ class Reading:
         return any(source.format not in ("empty", "unrecognised") for source in self.sources)
 
 
-def analyze(*paths: str | Path, options: Options = Options(), progress: ingest.ProgressHook | None = None) -> Report:
+def analyze(
+    *paths: str | Path,
+    options: Options = Options(),
+    progress: ingest.ProgressHook | None = None,
+    stopwatch: Stopwatch | None = None,
+) -> Report:
     """Analyse one or more bundles, folders, log files or `-`, as one incident.
 
     Raises `InputError` for a path that cannot be used, `NothingReadableError` when no member held anything readable,
     `LibraryError` for a broken pattern library.
     """
-    return judge(read(*paths, options=options, progress=progress))
+    stopwatch = stopwatch or Stopwatch()
+    reading = read(*paths, options=options, progress=progress, stopwatch=stopwatch)
+    with stopwatch.stage("diagnosis"):
+        return judge(reading)
 
 
-def read(*paths: str | Path, options: Options = Options(), progress: ingest.ProgressHook | None = None) -> Reading:
+def read(
+    *paths: str | Path,
+    options: Options = Options(),
+    progress: ingest.ProgressHook | None = None,
+    stopwatch: Stopwatch | None = None,
+) -> Reading:
     """Read everything, solve the clocks, find the signatures. Raises as `analyze`, but not for unreadable members."""
-    library = load_library(options.patterns)
+    stopwatch = stopwatch or Stopwatch()
+    with stopwatch.stage("library"):
+        library = load_library(options.patterns)
     bundle = Bundle(tuple(map(str, paths)), options.budget)
-    found = ingest.read_bundle(bundle, library.anchors(), options.prefilter, progress)
-    solved = clocks.solve([(item.source, item.parsed) for item in found], options.clocks)
-    ordered = tuple(timeline.build(solved.events))
+    found = ingest.read_bundle(
+        bundle, library.anchors(), options.prefilter, progress, options.block_bytes, stopwatch
+    )
+    with stopwatch.stage("clocks"):
+        solved = clocks.solve([(item.source, item.parsed) for item in found], options.clocks)
+        ordered = tuple(timeline.build(solved.events))
+    stopwatch.count("clocks", events=len(ordered), points=sum(len(samples.values) for samples in solved.samples))
     matcher = Matcher(library)
-    findings = find(matcher, ordered)
+    with stopwatch.stage("signatures"):
+        findings = find(matcher, ordered)
+    stopwatch.count("signatures", findings=len(findings))
     sources = tuple(replace(item.source, clocks=tuple(solved.clocks.get(item.source.path, ()))) for item in found)
     diagnostics = [*bundle.diagnostics, *solved.diagnostics, *matcher.diagnostics]
     diagnostics += [d for item in found for d in item.parsed.diagnostics]
@@ -146,7 +170,14 @@ _SHOWN_KINDS = frozenset({
 
 def _worth_showing(events: Sequence[Event], findings: Sequence[Finding]) -> tuple[Event, ...]:
     marked = {f.locator for f in findings if f.role is not Role.BENIGN}
+    failed = {(event.locator.source, event.fields["status"]): event for event in reversed(events) if _is_failure(event)}
+    marked |= {event.locator for event in failed.values()}  # the first of each kind and log
     return tuple(event for event in events if event.locator in marked or event.kind in _SHOWN_KINDS)
+
+
+def _is_failure(event: Event) -> bool:
+    status = event.fields.get("status")
+    return event.kind == "access" and isinstance(status, int) and status >= 500
 
 
 def _titles(library: Library) -> dict[str, tuple[str, str]]:

@@ -24,7 +24,7 @@ LAYERS = (
     ("bundle",),
     ("stamps",),
     ("model",),
-    ("errors", "resources"),
+    ("errors", "resources", "stopwatch"),
 )
 ONLY_IN = {
     "click": ("cli",),

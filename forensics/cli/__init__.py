@@ -14,14 +14,14 @@ from .verify import verify
 
 EPILOG = """\b
 Examples:
-  oomforensics analyze bundle.tar.gz                 post-mortem on standard output
-  oomforensics analyze logs/ dmesg.txt -o report.md  several inputs, one incident
+  oomforensics analyze bundle.tar.gz                  the post-mortem
+  oomforensics analyze logs/ dmesg.txt -o report.md   several inputs
   kubectl logs pod --previous | oomforensics analyze -
   oomforensics analyze bundle.tgz --format json | jq .verdict
-  oomforensics explain bundle.tgz gpu_oom.weights    why is it not that?
-  oomforensics timeline bundle.tgz --around first-cause --display-tz Asia/Shanghai
-  oomforensics sources bundle.tgz                    what was read, whose is it, how sure are its clocks
-  oomforensics verify report.json bundle.tgz         does the report still stand on the files?
+  oomforensics explain bundle.tgz gpu_oom.weights     why is it not that?
+  oomforensics timeline bundle.tgz --around first-cause
+  oomforensics sources bundle.tgz                     what was read, and clocks
+  oomforensics verify report.json bundle.tgz          does it still stand?
   oomforensics patterns show vllm.kv_no_blocks
 
 Exit codes: 0 done, 1 --fail-on met, 2 usage, 3 nothing readable.

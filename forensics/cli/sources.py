@@ -7,7 +7,7 @@ import math
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +30,8 @@ VERDICTS = ("exact", "solved", "assumed", "refused")
 @click.command(epilog="""\b
 Examples:
   oomforensics sources bundle.tar.gz
-  oomforensics sources logs/ dmesg.txt --tz 'dmesg*=Asia/Shanghai'    check what a zone changes
-  oomforensics sources bundle.tgz --format json | jq '.sources[] | select(.format == "unrecognised")'
+  oomforensics sources logs/ dmesg.txt --tz 'dmesg*=Asia/Shanghai'
+  oomforensics sources bundle.tgz --format json | jq '.sources[].clock'
 
 Coverage is the share of lines that were understood or knowingly skipped. ~ marks a span that is not sure to the
 minute, ≈ an owner that follows from arguments, times or names.
@@ -54,7 +54,7 @@ def sources(paths: tuple[str, ...], bundle: BundleOptions, form: str, output: Pa
         with progress() as hook:
             reading = pipeline.read(*paths, options=bundle.pipeline(), progress=hook)
         say_diagnostics(reading.diagnostics)
-        document = Gate(redact).admit(_document(reading))
+        document = Gate(redact).admit(_document(reading), _names(reading))
         if form == "json":
             write(json.dumps(document, ensure_ascii=False, indent=1) + "\n", output)
         else:
@@ -83,6 +83,14 @@ def _document(reading: Reading) -> dict[str, Any]:
             for source in reading.sources
         ],
     }
+
+
+def _names(reading: Reading) -> Iterator[tuple[str, str]]:
+    """(kind, name) of everything that strict redaction renames."""
+    yield "bundle", reading.bundle.name
+    yield from (("file", source.path) for source in reading.sources)
+    for scope in dict.fromkeys([*(s.scope for s in reading.sources), *(e.scope for e in reading.events)]):
+        yield from (("pod", scope.pod), ("host", scope.host), ("namespace", scope.namespace))
 
 
 def _joined(reading: Reading) -> Mapping[str, dict[str, str]]:

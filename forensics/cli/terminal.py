@@ -7,13 +7,14 @@ terminal's (or `COLUMNS`).
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 import regex
 
-from ..report import text, view
+from ..report import tables, text, view
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -33,8 +34,9 @@ def render(data: Doc, zone: tzinfo | None = None, width: int | None = None, term
     from rich.console import Console
 
     buffer = io.StringIO()
+    given = terminal or "COLUMNS" in os.environ
     console = Console(
-        file=buffer, width=width or (None if terminal else WIDTH), force_terminal=terminal or None, highlight=False,
+        file=buffer, width=width or (None if given else WIDTH), force_terminal=terminal or None, highlight=False,
         markup=False, emoji=False, soft_wrap=False, legacy_windows=False,
     )  # fmt: skip
     _Page(data, console, zone).print()
@@ -89,11 +91,9 @@ class _Page:
         table = self._table([(str(self.zone) if self.zone else self.t["column"]["utc"], True), ("±", True),
                              (self.t["column"]["layer"], True), (self.t["column"]["event"], False),
                              (self.t["column"]["source"], False)])  # fmt: skip
-        attempt = None
-        for row in rows:
-            if row["attempt"] not in (None, attempt) and len(self.data["restarts"]) > 1:
-                attempt = row["attempt"]
-                said = text.fill(self.t["story"]["attempt"], {"n": attempt, "of": len(self.data["restarts"])})
+        for row in view.told(self.data):
+            if row["head"]:
+                said = text.fill(self.t["story"]["attempt"], {"n": row["head"], "of": len(self.data["restarts"])})
                 table.add_row("", "", "", self._text(said or "", "bold"), "")
             mark = "≈ " if row["order_unknown"] else ""
             places = self.t["comma"].join(self._place(p["source"], p["line"]) for p in row["places"])
@@ -114,6 +114,8 @@ class _Page:
             said.append(f" {text.printable(row['quote'], 90)}", style="dim")
         if row["count"] > 1:
             said.append(f" ×{row['count']}", style="dim")
+        if row["aside"]:
+            said.append(f" ({text.fill(self.t['story']['aside'], {'n': row['aside']})})", style="dim")
         return said
 
     def _evidence(self, head: str, refs: Sequence[Doc], most: int) -> None:
@@ -144,9 +146,9 @@ class _Page:
             self.console.print(self._text(f"{arrow} {clock:8} {node['title']}", style))
 
     def _measurements(self) -> None:
-        for ledger in view.ledgers(self.data)[:1]:
+        for ledger in tables.ledgers(self.data)[:1]:
             self._head(self.t["head"]["ledger"])
-            for said in (view.equation(ledger, self.t), view.kv_facts(self.data, ledger, self.t)):
+            for said in (tables.equation(ledger, self.t), tables.kv_facts(self.data, ledger, self.t)):
                 if said:
                     self.console.print(self._prose(said))
         if self.data["curves"]:
@@ -178,7 +180,7 @@ class _Page:
                 self.console.print(self._text(f"   $ {question['command'].strip()}", "cyan"))
 
     def _decoys(self) -> None:
-        rows = view.decoys(self.data)
+        rows = tables.decoys(self.data)
         if not rows:
             return
         self._head(self.t["head"]["decoys"])

@@ -27,15 +27,16 @@ _USES = ("root", "decisive", "supporting", "consequence", "decoy", "")
 
 @click.command(epilog="""\b
 Examples:
-  oomforensics timeline bundle.tar.gz --around first-cause
-  oomforensics timeline bundle.tgz --around F12 --window 90s --display-tz Asia/Shanghai
-  oomforensics timeline logs/ --source 'journal*' --severity warning --since 2026-11-29T21:00Z
+  oomforensics timeline bundle.tgz --around first-cause --display-tz +08:00
+  oomforensics timeline bundle.tgz --around F12 --window 90s
+  oomforensics timeline logs/ --source 'journal*' --since 2026-11-29T21:00Z
+  oomforensics timeline logs/ --severity error --format csv -o errors.csv
   oomforensics timeline bundle.tgz --format parquet -o events.parquet
-  oomforensics timeline bundle.tgz --format timesketch -o events.jsonl    or events.csv
+  oomforensics timeline bundle.tgz --format timesketch -o events.jsonl
 
 ± is the half width of the interval in which an event lies. Neighbours under one bracket overlap: their order is
 not provable. Times in a filter are compared with the middle of the interval; with such a filter, events without
-a time are left out.
+a time are left out. --format timesketch writes JSON lines, and CSV into a file that ends in .csv.
 
 Exit codes: 0 done, 2 usage, 3 nothing readable.
 """, short_help="All events in order, each with its uncertainty.")  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model import Clock, Diagnostic, Event, Parsed, Samples, Source, StampForm
-from . import ages, anchors, apply, assume, lanes, skew, steps, table, years
+from . import ages, anchors, apply, assume, boots, declared, lanes, skew, steps, table, years
 from .hints import Hints, series_by_lane
 from .network import Network
 
@@ -68,17 +68,17 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     newest = years.newest(sources, found, given_s)
     years.settle(found, newest, options.year, {source.path: source.mtime_s for source in sources})
     network = Network(found, anchors.links(found))
-    declared = assume.declared_zones(found.lanes, found.events, options.tz)
-    assume.take_given(network, declared)
-    named = {index: said.rule for index, said in declared.items()}
+    said = declared.zones(found.lanes, found.events, options.tz)
+    declared.take_given(network, said)
+    named = {index: zone.rule for index, zone in said.items()}
     network.spread(named)
     network.steps = steps.find(found, network.solutions)
     network.spread(named)
     hints = Hints(network, _captured(network, given_s), series_by_lane(parsed))
-    assume.boots(network, found.events, assume.recorded(network))
-    assume.settle(network, hints, declared)
-    recorded = assume.recorded(network)
-    assume.boots(network, found.events, recorded)
+    boots.settle(network, found.events, boots.recorded(network))
+    assume.settle(network, hints, said)
+    recorded = boots.recorded(network)
+    boots.settle(network, found.events, recorded)
     stepped = steps.find(found, network.solutions)
     captured = _captured(network, given_s)
     newest_s = newest.seconds if newest is not None else None
@@ -98,4 +98,4 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
 
 def _captured(network: Network, given_s: float | None) -> list[float]:
     """Instants of captures, as far as they are known by now."""
-    return [given_s] if given_s is not None else sorted(set(assume.recorded(network).values()))
+    return [given_s] if given_s is not None else sorted(set(boots.recorded(network).values()))

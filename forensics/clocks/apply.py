@@ -83,8 +83,10 @@ class Clocks:
         host = self.lanes.stampers.host(event)
         shown_s = capture.seconds - stamp.seconds
         skew_s, skew_doubt_s = self.skew(host)
-        ahead_s, step_doubt_s = self.steps.ahead_of(host, shown_s)
-        doubt_s = stamp.resolution_s / 2 + capture.doubt_s + skew_doubt_s + step_doubt_s
+        doubt_s = stamp.resolution_s / 2 + capture.doubt_s
+        aheads = [self.steps.ahead_of(host, shown_s + off) for off in (0.0, -doubt_s, doubt_s)]
+        ahead_s = aheads[0][0]
+        doubt_s += skew_doubt_s + max(abs(other - ahead_s) + step_doubt_s for other, step_doubt_s in aheads)
         return Timestamp(shown_s - skew_s - ahead_s, doubt_s, Basis.RELATIVE_AGE)
 
     def time(self, number: int) -> Timestamp | None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from .. import stamps
-from ..model import Basis, Event, StampForm
+from ..model import StampForm
 from . import civil as civil_time
 from . import weak
 from .civil import Civil
+from .declared import BY_POD, Declared, solution_of
 from .hints import Hints
 from .lanes import Lane
 from .network import Network
-from .solution import SCHED_DRIFT, Piece, Solution
-from .zones import OFFSETS_S, Rule, label, matching, nearest_offset, only, rule_of, rules
+from .solution import LAST, Solution
+from .zones import OFFSETS_S, label, matching, nearest_offset, only, rules
 
-BY_POD = "TZ in the pod's environment"
 _DAY_S = 86400.0
 _LOCAL_FORMS = (StampForm.LOCAL, StampForm.YEARLESS)
 _UTC_PRIOR = 0.5
@@ -28,74 +26,10 @@ _DEFAULT_PRIOR = 1.0
 _SHARED_PRIOR = 0.8
 _MAJORITY = 0.6
 _CAPTURE_SLACK_S = 600.0
-_UPTIME_S = 60.0
 _CLEAR_S = 60.0
-_CAPTURED_S = 120.0
 _PROBES = 64
 _ROUNDS = 8
 _JOURNALS = frozenset({"journal", "klog", "syslog", "dmesg"})
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A zone that somebody said."""
-
-    rule: Rule
-    by: str
-    given: bool = False
-    """Said by the user, not by the bundle: then nothing else is asked."""
-
-
-def declared_zones(
-    lanes: Sequence[Lane], events: Iterable[Event], given: Sequence[tuple[str, str]]
-) -> dict[int, Declared]:
-    """Zones given by the user for paths, set in a pod's environment (`TZ`), or set on a node (timedatectl)."""
-    pods: dict[str, str] = {}
-    hosts: dict[str, str] = {}
-    for event in events:
-        env = event.fields.get("env")
-        if event.kind == "pod_spec" and event.scope.pod and isinstance(env, Mapping) and isinstance(env.get("TZ"), str):
-            pods.setdefault(event.scope.pod, env["TZ"].removeprefix(":"))
-        if event.kind == "capture" and isinstance(event.fields.get("timezone"), str):
-            hosts.setdefault(event.scope.host, event.fields["timezone"])
-    found: dict[int, Declared] = {}
-    for lane in lanes:
-        if lane.key.form not in (StampForm.LOCAL, StampForm.YEARLESS, StampForm.CLOCK):
-            continue
-        for pattern, name in given:
-            if fnmatchcase(lane.key.source, pattern) and (rule := _rule(lane, name)):
-                found[lane.index] = Declared(rule, "zone given", given=True)
-        if lane.index in found:
-            continue
-        name, by = (
-            (_said(hosts, lane.key.host), "time zone set on the node")
-            if lane.node
-            else (pods.get(lane.key.pod, ""), BY_POD)
-        )
-        if name and (rule := _rule(lane, name)):
-            found[lane.index] = Declared(rule, by)
-    return found
-
-
-def _said(hosts: Mapping[str, str], host: str) -> str:
-    """A node's own setting; of an unnamed host, only when nothing else is known."""
-    return hosts.get(host) or (hosts[""] if set(hosts) == {""} else "")
-
-
-def _rule(lane: Lane, name: str) -> Rule | None:
-    zone = stamps.zone(name)
-    return None if zone is None else rule_of(zone, name, min(lane.walls) - 2 * _DAY_S, max(lane.walls) + 2 * _DAY_S)
-
-
-def take_given(network: Network, declared: Mapping[int, Declared]) -> None:
-    """What the user said holds without proof."""
-    for index, said in declared.items():
-        if said.given:
-            lane = network.lanes.lanes[index]
-            segments = civil_time.place(lane, said.rule) or (
-                civil_time.Segment(float("inf"), -said.rule.first_utcoffset_s),
-            )
-            network.add(index, _solution(lane, Civil(segments, said.rule.names[0]), "solved", said.by))
 
 
 def settle(network: Network, hints: Hints, declared: Mapping[int, Declared]) -> None:
@@ -124,7 +58,7 @@ def settle(network: Network, hints: Hints, declared: Mapping[int, Declared]) -> 
 
 def _rank(solution: Solution) -> tuple[bool, float]:
     """Sorts what is sure before what is open."""
-    return solution.verdict != "solved", max(piece.doubt_s for piece in solution.pieces)
+    return solution.verdict != "solved", solution.doubt_s
 
 
 def _shared_offsets(network: Network, hints: Hints, open_lanes: Sequence[Lane]) -> dict[bool, float]:
@@ -154,12 +88,12 @@ def _assume(
         if segments is not None:
             refused = network.refused.get(lane.index, "")
             note = "; ".join(filter(None, (said.by, refused)))
-            return _solution(lane, Civil(segments, said.rule.names[0]), "assumed" if refused else "solved", note)
+            return solution_of(lane, Civil(segments, said.rule.names[0]), "assumed" if refused else "solved", note)
     proven = civil_time.from_fold(lane)
     if proven is None and lane.printed_zones:
         proven = civil_time.choose(lane, civil_time.local_rules(lane))
     if proven is not None and not any(segment.doubt_s for segment in proven.segments):
-        return _solution(lane, proven, "solved", proven.note or f"prints {lane.printed_zones[0][1]}")
+        return solution_of(lane, proven, "solved", proven.note or f"prints {lane.printed_zones[0][1]}")
     priors, note = _priors(network, lane)
     if lane.node in shared and not lane.key.pod and not lane.key.host:
         priors[shared[lane.node]] = priors.get(shared[lane.node], 0.0) + _SHARED_PRIOR
@@ -173,10 +107,10 @@ def _assume(
     reason = f"{choice.hints} hint{'s' if choice.hints > 1 else ''} for it" if supported else note
     refused = network.refused.get(lane.index, "")
     verdict = "refused" if refused else "assumed"
-    solution = _solution(lane, civil, verdict, "; ".join(filter(None, (refused, reason))))
+    solution = solution_of(lane, civil, verdict, "; ".join(filter(None, (refused, reason))))
     if lane.key.form is StampForm.CLOCK:
         solution = _on_day(solution, lane, hints.newest_s)
-    return _doubted(solution, doubt_s + lane.year_doubt_s)
+    return solution.doubted(doubt_s)
 
 
 def _civil(lane: Lane, offset_s: float) -> Civil:
@@ -185,7 +119,7 @@ def _civil(lane: Lane, offset_s: float) -> Civil:
     near = matching(rules(middle - _DAY_S, middle + _DAY_S), [(middle, offset_s)])
     names = frozenset(name for rule in near for name in rule.names)
     civil = civil_time.choose(lane, only(civil_time.local_rules(lane), names))
-    return civil or Civil((civil_time.Segment(float("inf"), offset_s),), label(offset_s))
+    return civil or Civil((civil_time.Segment(LAST, offset_s),), label(offset_s))
 
 
 def _usual(network: Network, lane: Lane, offset_s: float) -> bool:
@@ -193,7 +127,7 @@ def _usual(network: Network, lane: Lane, offset_s: float) -> bool:
     return lane.key.layer in _JOURNALS or any(
         other.key.layer == lane.key.layer and network.solutions[other.index].offset_s == offset_s
         for other in network.lanes.lanes
-        if other.index in network.solutions and not any(p.doubt_s for p in network.solutions[other.index].pieces)
+        if other.index in network.solutions and not network.solutions[other.index].doubt_s
     )
 
 
@@ -204,7 +138,7 @@ def _middle(lane: Lane) -> float:
 def _on_day(solution: Solution, lane: Lane, newest_s: float | None) -> Solution:
     """A time of day, on the day that brings it nearest to the newest line."""
     if newest_s is None:
-        return _doubted(solution, 365 * _DAY_S)
+        return solution.doubted(365 * _DAY_S)
     instant, _ = solution.at(lane.lines[-1], lane.walls[-1])
     shift_s = _DAY_S * round((newest_s - instant) / _DAY_S)
     return replace(
@@ -236,7 +170,7 @@ def _priors(network: Network, lane: Lane) -> tuple[dict[float, float], str]:
         solution = network.solutions.get(other.index)
         if solution is None or other.node != lane.node or other.key.form not in _LOCAL_FORMS:
             continue
-        if any(piece.doubt_s > 1800 for piece in solution.pieces) or solution.offset_s is None:
+        if solution.doubt_s > 1800 or solution.offset_s is None:
             continue
         if _together(lane, other):
             own.append((_offset_near(solution, other, lane), other))
@@ -276,89 +210,3 @@ def _offset_near(solution: Solution, other: Lane, lane: Lane) -> float:
     position = min(range(0, len(other.walls), step), key=lambda i: abs(other.walls[i] - middle))
     instant, _ = solution.at(other.lines[position], other.walls[position])
     return nearest_offset(instant - other.walls[position])
-
-
-def _solution(lane: Lane, civil: Civil, verdict: str, note: str) -> Solution:
-    drifts = lane.key.layer == "dmesg"
-    pieces, _ = civil_time.pieces(lane, civil, (), drifts)
-    basis = Basis.ZONE_SOLVED if verdict == "solved" else Basis.ZONE_ASSUMED
-    if verdict == "solved" and lane.key.form is StampForm.YEARLESS and lane.year_note != "year printed beside it":
-        verdict = "solved" if not lane.year_doubt_s else "assumed"
-    return Solution(
-        pieces,
-        basis,
-        verdict,
-        civil.zone,
-        civil.segments[0].offset_s,
-        drift=SCHED_DRIFT if drifts else 0.0,
-        frame=lane.key.host,
-        note=note,
-        by_line=lane.ordered,
-    )
-
-
-def _doubted(solution: Solution, doubt_s: float) -> Solution:
-    return replace(solution, pieces=tuple(replace(p, doubt_s=p.doubt_s + doubt_s) for p in solution.pieces))
-
-
-def recorded(network: Network) -> dict[tuple[str, str], float]:
-    """Instants at which the bundle says it was captured, by (source, host); solved lanes only."""
-    found: dict[tuple[str, str], float] = {}
-    lanes = network.lanes
-    for event, places in zip(lanes.events, lanes.places, strict=True):
-        if event.kind != "capture":
-            continue
-        for index, position in places:
-            solution = network.solutions.get(index)
-            if solution is None:
-                continue
-            lane = lanes.lanes[index]
-            instant, doubt_s = solution.at(lane.lines[position], lane.walls[position])
-            if doubt_s < _CAPTURED_S:
-                key = (event.locator.source, event.scope.host)
-                found[key] = max(instant, found.get(key, instant))
-                break
-    return found
-
-
-def boots(network: Network, events: Iterable[Event], recorded_s: Mapping[tuple[str, str], float]) -> None:
-    """Boot epochs from `btime` and uptime, for kernel logs that no line ties to a wall clock."""
-    known = dict(_epochs(events, recorded_s))
-    for lane in network.lanes.lanes:
-        if lane.key.form is not StampForm.BOOT or lane.index in network.solutions or not known:
-            continue
-        epoch = known.get(lane.key.host) or (
-            next(iter(known.values())) if len(known) == 1 and not lane.key.host else None
-        )
-        if epoch is None or lane.index != network.lanes.by_key[lane.key][-1]:  # only the running boot
-            continue
-        seconds, width_s, note = epoch
-        piece = Piece(float("inf"), (max(lane.walls),), (seconds,), width_s)
-        network.add(
-            lane.index,
-            Solution(
-                (piece,),
-                Basis.BOOT_SOLVED,
-                "assumed",
-                "boot",
-                drift=SCHED_DRIFT,
-                frame=lane.key.host,
-                note=note,
-                by_line=lane.ordered,
-            ),
-        )
-
-
-def _epochs(
-    events: Iterable[Event], recorded_s: Mapping[tuple[str, str], float]
-) -> Iterator[tuple[str, tuple[float, float, str]]]:
-    for event in events:
-        if event.kind != "capture":
-            continue
-        host = event.scope.host
-        captured_s = recorded_s.get((event.locator.source, host))
-        uptime_s, epoch_s = event.fields.get("uptime_s"), event.fields.get("boot_epoch_s")
-        if isinstance(epoch_s, int | float):
-            yield host, (float(epoch_s) + 0.5, 1.0, "boot time from /proc/stat")
-        elif isinstance(uptime_s, int | float) and captured_s is not None:
-            yield host, (captured_s - uptime_s - _UPTIME_S / 2, _UPTIME_S, "boot time from uptime")

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 
 from ..model import Locator
 from .lanes import Lane
-from .offsets import Anchor, Run, knots
-from .solution import LAST, Piece
+from .offsets import Anchor, Run
+from .solution import LAST
 from .zones import (
     Rule,
     fold_rules,
@@ -34,7 +33,6 @@ _HALF_DAY_S = 43200.0
 _MOST_SKEW_S = 840.0
 """What is further from every zone is no local time of this machine: rendered elsewhere, or never set."""
 _MOST_PROBES = 24
-_ROUNDING_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,28 +246,3 @@ def from_fold(lane: Lane) -> Civil | None:
             wide = [rule for rule in local_rules(lane) if any(name in rule.names for f in found for name in f.names)]
             return choose(lane, wide)
     return None
-
-
-def pieces(lane: Lane, civil: Civil, runs: Sequence[Run], drifting: bool) -> tuple[tuple[Piece, ...], float]:
-    """Segments and remainders as pieces, and the skew: how far the clock ran ahead of its witnesses."""
-    walls: tuple[float, ...] = (max(lane.walls),)
-    values: tuple[float, ...] = (0.0,)
-    doubt_s = 0.0
-    if drifting and runs:
-        known = sorted((wall, constant - snapped(run)[0]) for run in runs for wall, constant in knots(run.anchors))
-        walls, values = tuple(wall for wall, _ in known), tuple(rest for _, rest in known)
-        doubt_s = max(run.width_s + run.scatter_s for run in runs)
-    elif runs:
-        values = (median(snapped(run)[1] for run in runs),)
-        doubt_s = max(max(abs(run.constant - snapped(run)[0] - values[0]) - _ROUNDING_S, 0.0) for run in runs)
-    result = tuple(
-        Piece(s.end, walls, tuple(s.offset_s + value for value in values), s.doubt_s + doubt_s) for s in civil.segments
-    )
-    skew_s = -median(values)
-    return result, skew_s if abs(skew_s) > NO_SKEW_S else 0.0
-
-
-def steady(runs: Sequence[Run]) -> bool:
-    """Whether the remainders beside the zones are the same in all runs: nobody set the clock."""
-    rests = [snapped(run)[1] for run in runs]
-    return max(rests) - min(rests) <= NO_SKEW_S

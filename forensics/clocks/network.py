@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
-from ..model import Basis, ClockAnchor, Locator, StampForm
-from . import civil as civil_time
+from ..model import Locator, StampForm
 from . import years
 from .anchors import Kind, Link
 from .lanes import EMBEDDED_LAYER, Lane, Lanes
-from .offsets import ENOUGH, Anchor, Estimate, Run, estimate, knots
-from .solution import SCHED_DRIFT, Piece, Solution, constant_piece
+from .laws import Testimony, boot_solution, exact, local_solution
+from .offsets import ENOUGH, GATE_S, Anchor, estimate
+from .solution import SCHED_DRIFT, Solution
 from .steps import Steps
-from .stretches import stepped, with_strays
+from .stretches import with_strays
 from .zones import Rule
 
 _YEAR_S = 365.2425 * 86400
 _MOST_LINKS = 3000
-_SHOWN = 12
-"""Anchors that the clock table names."""
-_QUEUE_S = 0.3
-"""A wall clock stamps kernel lines when they are received, so much later."""
 _LAG_S = {Kind.RECORD: 0.0, Kind.TEXT: 0.0, Kind.FACT: 1.0, Kind.LOOSE: 15.0}
 """How far apart two readings of one moment may be, beyond their printed units."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """An anchor, with the doubt of its witness."""
+
+    anchor: Anchor
+    doubt_s: float
+    sure: bool
+
+    @property
+    def width_s(self) -> float:
+        return self.doubt_s + self.anchor.half_width_s
 
 
 class Network:
@@ -55,9 +64,6 @@ class Network:
         for neighbour, links in self._links[index].items():
             self._reach[neighbour] += len(links)
 
-    def neighbours(self, index: int) -> Iterable[int]:
-        return self._links[index]
-
     def spread(self, declared: dict[int, Rule]) -> None:
         """Solve every lane that has links to solved ones, best linked first."""
         while True:
@@ -74,65 +80,61 @@ class Network:
                 continue
             self.add(index, solution)
 
-    def _sure(self, lane: Lane) -> bool:
-        """Whether the witnesses of a lane are sure themselves."""
-        witnesses = [self.solutions[other] for other in self._links[lane.index] if other in self.solutions]
-        return any(witness.verdict in ("exact", "solved") for witness in witnesses)
-
     def _solvable(self, index: int) -> bool:
         key = self.lanes.lanes[index].key
         return key.form is not StampForm.AGE and (key.layer != "dmesg" or self.steps is not None)
 
     def _solve(self, lane: Lane, declared: Rule | None) -> Solution | None:
-        anchors, frame, doubt_s = self.anchors(lane)
-        if lane.key.form is StampForm.YEARLESS and anchors and not lane.year_note.startswith("year given"):
-            off = round(median(anchor.constant for anchor in anchors) / _YEAR_S)
+        said = self._testimony(lane)
+        if lane.key.form is StampForm.YEARLESS and said.anchors and lane.year_note != years.GIVEN:
+            off = round(median(anchor.constant for anchor in said.anchors) / _YEAR_S)
             if off:
                 years.shift(lane, off)
                 lane.year_note, lane.year_doubt_s = "year from anchors", 0.0
-                anchors, frame, doubt_s = self.anchors(lane)
-        drifts = lane.key.layer == "dmesg"
-        found = estimate(anchors, SCHED_DRIFT if drifts else 0.0)
+                said = self._testimony(lane)
+        found = estimate(said.anchors, SCHED_DRIFT if lane.key.layer == "dmesg" else 0.0)
         if found.refused:
             self.refused[lane.index] = (
                 f"{len(found.strays)} anchors disagree (scatter {found.scatter_s:.0f} s): not corrected by them"
             )
             return None
         if lane.key.form is StampForm.BOOT:
-            solution = boot_solution(lane, found, frame, doubt_s, self._sure(lane))
+            solution = boot_solution(lane, found, said)
         else:
-            solution = local_solution(lane, found, declared, frame, doubt_s, self._sure(lane))
+            solution = local_solution(lane, found, declared, said)
         return replace(solution, pieces=with_strays(lane, solution.pieces, found))
 
-    def anchors(self, lane: Lane) -> tuple[list[Anchor], str, float]:
-        """What solved lanes say about a lane: anchors, the frame of their instants, and their doubt.
+    def _testimony(self, lane: Lane) -> Testimony:
+        """What solved lanes say about a lane.
 
         One reading is one anchor, however many witnesses it has: the surest speaks. Instants that messages print
-        about themselves speak only where nothing better does.
+        about themselves speak only where nothing better does. Witnesses on the lane's own host are heard first.
         """
-        frames: dict[str, dict[int, tuple[float, Anchor]]] = defaultdict(dict)
-        talk: dict[str, dict[int, tuple[float, Anchor]]] = defaultdict(dict)
+        frames: dict[str, dict[int, _Told]] = defaultdict(dict)
+        talk: dict[str, dict[int, _Told]] = defaultdict(dict)
         for other, links in sorted(self._links[lane.index].items()):
             solution = self.solutions.get(other)
             if solution is None or solution.verdict == "refused":
                 continue
-            told = talk if self.lanes.lanes[other].key.layer == EMBEDDED_LAYER else frames
-            best = told[solution.frame]
+            store = talk if self.lanes.lanes[other].key.layer == EMBEDDED_LAYER else frames
+            best = store[solution.frame]
             for link in links[:: 1 + len(links) // _MOST_LINKS]:
-                position, doubt_s, anchor = self._anchor(lane, link)
-                if position not in best or doubt_s + anchor.half_width_s < sum(_quality(best[position])):
-                    best[position] = (doubt_s, anchor)
+                position, told = self._anchor(lane, link, solution.verdict != "assumed")
+                if position not in best or told.width_s < best[position].width_s:
+                    best[position] = told
         if max((len(best) for best in frames.values()), default=0) < ENOUGH:
             for frame, best in talk.items():
                 frames[frame] = best | frames[frame]
         if not frames:
-            return [], "", 0.0
+            return Testimony()
         own = lane.key.host
         frame = max(frames, key=lambda name: (name == own and name != "", len(frames[name]), name))
-        chosen = list(frames[frame].values())
-        return [anchor for _, anchor in chosen], frame, median(doubt_s for doubt_s, _ in chosen)
+        clearest_s = min(told.doubt_s for told in frames[frame].values())
+        heard = [told for told in frames[frame].values() if told.doubt_s <= clearest_s + GATE_S]
+        sure = sum(told.sure for told in heard) >= min(ENOUGH, len(heard))
+        return Testimony(tuple(told.anchor for told in heard), frame, median(told.doubt_s for told in heard), sure)
 
-    def _anchor(self, lane: Lane, link: Link) -> tuple[int, float, Anchor]:
+    def _anchor(self, lane: Lane, link: Link, sure: bool) -> tuple[int, _Told]:
         inner = link.first[0] == lane.index
         (_, own), (other_index, other) = (link.first, link.second) if inner else (link.second, link.first)
         witness = self.lanes.lanes[other_index]
@@ -152,116 +154,4 @@ class Network:
             Locator(witness.key.source, witness.lines[other], witness.lines[other]),
             lagging=link.kind is Kind.RECORD and inner,
         )
-        return own, doubt_s, anchor
-
-
-def _quality(told: tuple[float, Anchor]) -> tuple[float, float]:
-    return told[0], told[1].half_width_s
-
-
-def exact(lane: Lane) -> Solution:
-    """Printed with zone or epoch: nothing is open but the rightness of the clock itself."""
-    return Solution(
-        (constant_piece(0.0, lane.walls),),
-        Basis.EXACT,
-        "exact",
-        "UTC",
-        offset_s=0.0,
-        drift=SCHED_DRIFT if lane.key.layer == "dmesg" else 0.0,
-        frame=lane.key.host,
-        by_line=lane.ordered,
-    )
-
-
-def local_solution(
-    lane: Lane, found: Estimate, declared: Rule | None, frame: str, doubt_s: float, sure: bool
-) -> Solution:
-    """Local times from anchors: zone and skew apart; without a zone that fits, stretches as measured."""
-    drifts = lane.key.layer == "dmesg"
-    result = civil_time.fit(lane, found.runs, declared)
-    if result is not None and (drifts or civil_time.steady(found.runs)):
-        pieces, skew_s = civil_time.pieces(lane, result, found.runs, drifts)
-        zone, note = result.zone, result.note
-        offset_s: float | None = result.segments[0].offset_s
-    else:
-        pieces = (measured(found),) if drifts else stepped(lane, found.runs)
-        skew_s, zone = 0.0, result.zone if result else ""
-        offset_s = result.segments[0].offset_s if result else None
-        note = "rendered on another machine" if drifts else "the clock was set inside the file"
-    if skew_s:
-        doubt_s += max(run.scatter_s for run in found.runs)
-    if _verdict(found, sure) == "assumed":
-        doubt_s += abs(skew_s)  # no zone is off by so much: rather a false anchor than a wrong clock
-    return _with_doubt(
-        Solution(
-            pieces,
-            Basis.SKEW_CORRECTED if skew_s else Basis.ZONE_SOLVED,
-            _verdict(found, sure),
-            zone,
-            offset_s,
-            skew_s,
-            SCHED_DRIFT if drifts else 0.0,
-            frame,
-            shown(found.runs),
-            _residual(found.runs),
-            note,
-            lane.ordered,
-        ),
-        doubt_s + lane.year_doubt_s,
-    )
-
-
-def boot_solution(lane: Lane, found: Estimate, frame: str, doubt_s: float, sure: bool) -> Solution:
-    """Seconds since boot: the epoch wanders, so it is taken from the anchors nearest to each time."""
-    piece = measured(found)
-    piece = replace(piece, doubt_s=piece.doubt_s + doubt_s)
-    return Solution(
-        (piece,),
-        Basis.BOOT_SOLVED,
-        _verdict(found, sure),
-        "boot",
-        drift=SCHED_DRIFT,
-        frame=frame,
-        anchors=shown(found.runs),
-        residual_s=_residual(found.runs),
-        by_line=lane.ordered,
-    )
-
-
-def measured(found: Estimate) -> Piece:
-    """Constants as the anchors give them, each near its place."""
-    known = sorted(knot for run in found.runs for knot in _knots(run))
-    doubt_s = max(run.width_s + run.scatter_s for run in found.runs) + _QUEUE_S
-    return Piece(float("inf"), tuple(wall for wall, _ in known), tuple(c for _, c in known), doubt_s)
-
-
-def _knots(run: Run) -> list[tuple[float, float]]:
-    """Where a run's constant is known; where exact anchors are among the others, only those."""
-    finest = run.width_s
-    return knots([anchor for anchor in run.anchors if anchor.half_width_s <= 2 * finest + 0.001])
-
-
-def _verdict(found: Estimate, sure: bool) -> str:
-    return "solved" if sure and all(len(run.anchors) >= ENOUGH for run in found.runs) else "assumed"
-
-
-def _residual(runs: Sequence[Run]) -> float | None:
-    return round(max(run.scatter_s for run in runs), 3) if runs else None
-
-
-def shown(runs: Sequence[Run]) -> tuple[ClockAnchor, ...]:
-    """A few anchors of each stretch, evenly chosen."""
-    chosen = []
-    for run in runs:
-        step = 1 + (len(run.anchors) * len(runs)) // _SHOWN
-        chosen += [
-            ClockAnchor(anchor.place, anchor.witness, round(anchor.constant - run.constant, 3))
-            for anchor in run.anchors[::step]
-        ]
-    return tuple(chosen)
-
-
-def _with_doubt(solution: Solution, doubt_s: float) -> Solution:
-    if not doubt_s:
-        return solution
-    return replace(solution, pieces=tuple(replace(p, doubt_s=p.doubt_s + doubt_s) for p in solution.pieces))
+        return own, _Told(anchor, doubt_s, sure)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import median
 
 from ..model import Locator
@@ -18,6 +19,7 @@ ENOUGH = 3
 GATE_S = 5.0
 """Largest scatter (median absolute deviation) of anchors that agree."""
 _MINORITY = 0.25
+_MOST_RUNS = 8
 _CHUNK = 9
 _CHUNK_S = 3600.0
 """Drift is nothing within this."""
@@ -92,22 +94,19 @@ class Estimate:
 def estimate(anchors: Sequence[Anchor], drift: float = 0.0) -> Estimate:
     """Group the anchors of a lane into runs; outliers are dropped, contradictions refused."""
     prompt = _without_lag(sorted(anchors, key=lambda a: (a.order, a.wall)))
-    runs = _runs(prompt, drift)
     scatter_s = _scatter(prompt)
-    strong = [run for run in runs if len(run.anchors) >= ENOUGH]
-    if not strong:
-        if len(runs) > 1:
+    groups = _groups(prompt, drift)
+    if max(map(len, groups), default=0) < ENOUGH:
+        if len(groups) > 1:
             return Estimate((), tuple(prompt), refused=True, scatter_s=scatter_s)
-        return Estimate(tuple(runs), scatter_s=scatter_s)
-    most = max(len(run.anchors) for run in strong)
-    strong = [run for run in strong if len(run.anchors) >= _MINORITY * most or _apart(run, strong)]
-    kept = sum(len(run.anchors) for run in strong)
-    if 2 * kept < len(prompt) or _interleaved(strong) or any(run.scatter_s > GATE_S for run in strong):
-        return Estimate((), tuple(prompt), refused=True, scatter_s=scatter_s)
-    strong.sort(key=lambda run: run.anchors[0].order)
-    taken = {id(anchor) for run in strong for anchor in run.anchors}
+        return Estimate(tuple(Run(tuple(group), drift > 0) for group in groups), scatter_s=scatter_s)
+    runs = tuple(Run(tuple(stretch), drift > 0) for stretch in _stretches(prompt, groups))
+    taken = {id(anchor) for run in runs for anchor in run.anchors}
     strays = tuple(anchor for anchor in prompt if id(anchor) not in taken)
-    return Estimate(tuple(strong), strays, scatter_s=scatter_s)
+    torn = len(runs) > _MOST_RUNS or any(run.scatter_s > GATE_S for run in runs)
+    if torn or len(strays) > len(taken):
+        return Estimate((), tuple(prompt), refused=True, scatter_s=scatter_s)
+    return Estimate(runs, strays, scatter_s=scatter_s)
 
 
 def knots(anchors: Sequence[Anchor]) -> list[tuple[float, float]]:
@@ -122,7 +121,7 @@ def knots(anchors: Sequence[Anchor]) -> list[tuple[float, float]]:
     return [(chunks[0][0].wall, found[0][1]), *found, (chunks[-1][-1].wall, found[-1][1])]
 
 
-def _runs(anchors: Sequence[Anchor], drift: float) -> list[Run]:
+def _groups(anchors: Sequence[Anchor], drift: float) -> list[list[Anchor]]:
     """Put each anchor to the most recent group that it agrees with."""
     groups: list[list[Anchor]] = []
     for anchor in anchors:
@@ -134,7 +133,30 @@ def _runs(anchors: Sequence[Anchor], drift: float) -> list[Run]:
                 break
         else:
             groups.append([anchor])
-    return [Run(tuple(group), drift > 0) for group in groups]
+    return groups
+
+
+def _stretches(anchors: Sequence[Anchor], groups: Sequence[Sequence[Anchor]]) -> list[list[Anchor]]:
+    """Parts of the lane that one group has to itself. A constant may come back: summer time does.
+
+    A few anchors of a small group in the midst of another are outliers that happen to agree.
+    """
+    group_of = {id(anchor): number for number, group in enumerate(groups) for anchor in group}
+    most = max(map(len, groups))
+    labelled = [(group_of[id(anchor)], anchor) for anchor in anchors]
+    parts = _contiguous([pair for pair in labelled if len(groups[pair[0]]) >= ENOUGH])
+    parts = _contiguous([pair for part in parts if len(part) >= ENOUGH for pair in part])
+    kept = [
+        part
+        for i, part in enumerate(parts)
+        if len(groups[part[0][0]]) >= _MINORITY * most
+        or not (0 < i < len(parts) - 1 and parts[i - 1][0][0] == parts[i + 1][0][0])
+    ]
+    return [[anchor for _, anchor in part] for part in _contiguous([pair for part in kept for pair in part])]
+
+
+def _contiguous(labelled: Sequence[tuple[int, Anchor]]) -> list[list[tuple[int, Anchor]]]:
+    return [list(part) for _, part in groupby(labelled, key=lambda pair: pair[0])]
 
 
 def _without_lag(anchors: Sequence[Anchor]) -> list[Anchor]:
@@ -156,17 +178,3 @@ def _scatter(anchors: Sequence[Anchor]) -> float:
         return 0.0
     centre = median(anchor.constant for anchor in anchors)
     return median(abs(anchor.constant - centre) for anchor in anchors)
-
-
-def _span(run: Run) -> tuple[float, float]:
-    return run.anchors[0].order, run.anchors[-1].order
-
-
-def _apart(run: Run, others: Sequence[Run]) -> bool:
-    """Whether a run has its stretch of the file to itself."""
-    first, last = _span(run)
-    return all(other is run or _span(other)[0] > last or _span(other)[1] < first for other in others)
-
-
-def _interleaved(runs: Sequence[Run]) -> bool:
-    return any(not _apart(run, runs) for run in runs)

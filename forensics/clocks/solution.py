@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from ..model import Basis, ClockAnchor
 
@@ -46,7 +46,18 @@ class Solution:
     residual_s: float | None = None
     note: str = ""
     by_line: bool = True
-    ends: tuple[float, ...] = field(default=(), compare=False)
+    """Whether `end` of a piece is a line."""
+
+    @property
+    def doubt_s(self) -> float:
+        """The largest doubt of any stretch."""
+        return max(piece.doubt_s for piece in self.pieces)
+
+    def doubted(self, doubt_s: float) -> Solution:
+        """The same law with more doubt."""
+        if not doubt_s:
+            return self
+        return replace(self, pieces=tuple(replace(p, doubt_s=p.doubt_s + doubt_s) for p in self.pieces))
 
     def at(self, line: int, wall: float) -> tuple[float, float]:
         """(instant, doubt in seconds) of a printed time."""

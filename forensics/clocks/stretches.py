@@ -4,13 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import median
 
+from .civil import NO_SKEW_S, Civil, snapped
 from .lanes import Lane
-from .offsets import Estimate, Run
+from .offsets import Estimate, Run, knots
 from .solution import LAST, Piece
 
+_ROUNDING_S = 0.5
 _ORDER_S = 1.5
 """How far a line may seem to precede the one before it (truncation, lag)."""
+
+
+def pieces(lane: Lane, civil: Civil, runs: Sequence[Run], drifting: bool) -> tuple[tuple[Piece, ...], float]:
+    """Segments and remainders as pieces, and the skew: how far the clock ran ahead of its witnesses."""
+    walls: tuple[float, ...] = (max(lane.walls),)
+    values: tuple[float, ...] = (0.0,)
+    doubt_s = 0.0
+    if drifting and runs:
+        known = sorted((wall, constant - snapped(run)[0]) for run in runs for wall, constant in knots(run.anchors))
+        walls, values = tuple(wall for wall, _ in known), tuple(rest for _, rest in known)
+        doubt_s = max(run.width_s + run.scatter_s for run in runs)
+    elif runs:
+        values = (median(snapped(run)[1] for run in runs),)
+        doubt_s = max(max(abs(run.constant - snapped(run)[0] - values[0]) - _ROUNDING_S, 0.0) for run in runs)
+    result = tuple(
+        Piece(s.end, walls, tuple(s.offset_s + value for value in values), s.doubt_s + doubt_s) for s in civil.segments
+    )
+    skew_s = -median(values)
+    return result, skew_s if abs(skew_s) > NO_SKEW_S else 0.0
+
+
+def steady(runs: Sequence[Run]) -> bool:
+    """Whether the remainders beside the zones are the same in all runs: nobody set the clock."""
+    rests = [snapped(run)[1] for run in runs]
+    return max(rests) - min(rests) <= NO_SKEW_S
 
 
 def stepped(lane: Lane, runs: Sequence[Run]) -> tuple[Piece, ...]:

@@ -1,9 +1,9 @@
 """When nothing pins a local clock: choose among the zones that exist, by what must lie near what.
 
-A container's log begins soon after its start and ends at its death; logs end near the capture; a GPU's memory falls when
-a process dies; two things that name the same id happen close together. One such hint proves little, but local clocks
-differ from UTC by one of a few dozen offsets, so a few hints that agree on one offset, and on no other, decide. What
-remains open is said as uncertainty.
+A container's log begins soon after its start and ends at its death; logs end near the capture; a GPU's memory falls
+when a process dies; two things that name the same id happen close together. One such hint proves little, but local
+clocks differ from UTC by one of a few dozen offsets, so a few hints that agree on one offset, and on no other, decide.
+What remains open is said as uncertainty.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from ..model import Source, StampForm
 from .lanes import Lane, Lanes, plausible
 from .yearless import DAY_S, in_year, is_leap_day, nearest_year, without_year
 
+GIVEN = "year given"
+BESIDE = "year printed beside it"
 _HALF_YEAR_S = 183 * DAY_S
 _YEAR_S = 366 * DAY_S
 _CLOSE_S = 2 * DAY_S
@@ -101,9 +103,9 @@ def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mappi
     for index, clue in clues.items():
         lane = lanes.lanes[index]
         if year is not None and 1970 <= year < 2100:
-            last, note, doubt_s = year, "year given", 0.0
+            last, note, doubt_s = year, GIVEN, 0.0
         elif clue.beside:
-            last, note, doubt_s = clue.beside.most_common(1)[0][0], "year printed beside it", 0.0
+            last, note, doubt_s = clue.beside.most_common(1)[0][0], BESIDE, 0.0
         else:
             last, note, doubt_s = _last_year(lane, clue, latest, written.get(lane.key.source))
         lane.walls = [in_year(wall, last + turn) for wall, turn in zip(lane.walls, clue.turns, strict=True)]

@@ -153,9 +153,14 @@ def _finish(draft: _Draft) -> Death:
     for event in sorted(draft.witnesses, key=_trust):
         exit_code = _exit_code(event, exit_code)
         reason = str(event.fields.get("reason") or "") or reason
+    moment = draft.time_s
+    if draft.life is not None and draft.life.fatal is None:
+        # the log only stops; the exit says when
+        exits = [event.time.utc_s for event in draft.witnesses if event.kind in WITNESS_KINDS and event.time.utc_s]
+        moment = min(exits, default=moment)
     return Death(
         draft.entity,
-        draft.time_s,
+        moment,
         tuple(sorted(draft.witnesses, key=_place)),
         draft.life,
         exit_code,

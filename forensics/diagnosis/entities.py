@@ -182,6 +182,10 @@ class _Log:
     arguments: dict[str, object]
     first_s: float | None
     last_s: float | None
+    sure: bool
+    """True when its times are good to a minute."""
+    starts: int
+    """How often it prints an engine's arguments."""
 
 
 @dataclass(slots=True)
@@ -210,6 +214,8 @@ def _place_files(entities: Entities, events: Sequence[Event]) -> None:
 def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[_Log]:
     arguments: dict[str, dict[str, object]] = {}
     times: dict[str, list[float]] = {}
+    unsure: dict[str, float] = {}
+    starts: dict[str, int] = {}
     for event in events:
         if event.channel not in _ENGINE_CHANNELS or not entities.of(event).startswith("file:"):
             continue
@@ -217,10 +223,19 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[_Log]:
         times.setdefault(source, [])
         if event.time.utc_s is not None:
             times[source].append(event.time.utc_s)
+            unsure[source] = max(unsure.get(source, 0.0), event.time.uncertainty_s)
         if event.kind in ("engine_args", "engine_config"):
+            starts[source] = starts.get(source, 0) + (event.kind == "engine_config")
             arguments.setdefault(source, {}).update(event.fields)
     return [
-        _Log(source, arguments.get(source, {}), min(seen, default=None), max(seen, default=None))
+        _Log(
+            source,
+            arguments.get(source, {}),
+            min(seen, default=None),
+            max(seen, default=None),
+            unsure.get(source, 0.0) <= 60.0,
+            starts.get(source, 0),
+        )
         for source, seen in sorted(times.items())
     ]
 
@@ -257,6 +272,8 @@ def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
 def _fit(log: _Log, pod: _Pod) -> tuple[int, str]:
     """How well a log fits a pod: points, and the reason that gave most of them. Negative when they contradict."""
     points, reason = 0, ""
+    if log.sure and log.starts <= 1 and any(_outlives(log, end) for end in pod.ends):
+        return -1, ""  # a replica of the same service: it goes on where this container ended
     model = str(log.arguments.get("model") or log.arguments.get("model_tag") or "")
     served = log.arguments.get("served_model_name")
     names = {model, *(map(str, served) if isinstance(served, list | tuple) else [str(served or "")])} - {""}
@@ -276,6 +293,10 @@ def _fit(log: _Log, pod: _Pod) -> tuple[int, str]:
     if not points and pod.described and pod.gpus and not names:
         points, reason = 1, "only_candidate"
     return points, reason
+
+
+def _outlives(log: _Log, end: float) -> bool:
+    return log.first_s is not None and log.last_s is not None and log.first_s < end - 60.0 and log.last_s > end + 300.0
 
 
 def workload_of(name: str) -> str:

@@ -66,17 +66,20 @@ def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> Confidence:
 def assemble(case: Case, judged: Judged, hypotheses: tuple[Hypothesis, ...], deaths: tuple[Death, ...]) -> Incident:
     top = hypotheses[0]
     used = {(f.signature, f.locator) for f in top.evidence}
+    began = rank.first_s(top.decisive)
     explained = tuple(
         f
         for f in judged.evidence
-        if (f.signature, f.locator) not in used and (f.role is Role.CONSEQUENCE or rank.matches(top.cause.explains, f))
+        if (f.signature, f.locator) not in used
+        and (f.role is Role.CONSEQUENCE or rank.matches(top.cause.explains, f))
+        and (f.time.utc_s is None or began == float("inf") or f.time.latest_s >= began - REPORT_DELAY_S)
     )
     times = [death.time_s for death in deaths if death.time_s]
-    start = min((rank.first_s(top.decisive), *times), default=float("inf"))
+    start = min((moment for moment in (began, *times) if moment), default=float("inf"))
     return Incident(
         id="",
         entity=judged.death.entity,
-        start_s=start if start not in (0.0, float("inf")) else None,
+        start_s=start if start != float("inf") else None,
         end_s=max(times) if times else None,
         deaths=deaths,
         hypotheses=hypotheses,

@@ -51,7 +51,7 @@ def build(
     """
     by_source: dict[tuple[str, str], list[Event]] = {}
     for event in events:
-        if event.channel in _CHANNELS:
+        if event.channel in _CHANNELS and event.kind != "model_config":
             by_source.setdefault((event.locator.source, entities.of(event)), []).append(event)
     lives: list[Life] = []
     for (source, entity), own in sorted(by_source.items()):

@@ -119,8 +119,9 @@ def _moment(finding: Finding) -> float:
 
 
 def first_s(findings: Sequence[Finding]) -> float:
-    """Time of the earliest finding; infinity for none, 0 when the time is unknown."""
-    return min((_moment(f) for f in findings), default=float("inf"))
+    """Time of the earliest dated finding; 0 when none has a time, infinity when there is none at all."""
+    dated = [f.time.utc_s for f in findings if f.time.utc_s is not None]
+    return min(dated, default=0.0 if findings else float("inf"))
 
 
 def key(draft: Hypothesis) -> tuple[bool, int, float, int, int, str]:

@@ -71,7 +71,7 @@ def settle(records: Iterable[Record]) -> list[Record]:
         if _NOTE.match(record.text) and record.channel in ("", "container") and not _WRAPPED & {*record.envelopes}:
             own = _scope_of(record.text)
             record = replace(record, channel="k8s", scope=record.scope.merged(own))
-        settled.append(replace(record, scope=record.scope.merged(section)))
+        settled.append(replace(record, scope=record.scope.merged(section)) if section != Scope() else record)
     return settled
 
 

@@ -147,7 +147,8 @@ def _settle_channels(records: list[Record], default_channel: str) -> list[Record
         if channel in ("", "container", "host") and (_voice(record) in engines or (not channel and not record.ident)):
             foreign = default_channel == "plain" and not any(_voice(record)) and is_bare(record.text)
             channel = "engine" if _voice(record) in engines and not foreign else default_channel
-        settled.append(replace(record, channel=channel or default_channel))
+        channel = channel or default_channel
+        settled.append(replace(record, channel=channel) if channel != record.channel else record)
     return settled
 
 

@@ -7,7 +7,7 @@ record with two stamps later ties one clock to the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import regex
 
@@ -88,7 +88,7 @@ def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: 
 
     `output` says that the line is known to be a container's output, whatever it looks like.
     """
-    from .envelopes import ENVELOPES
+    from .envelopes import starting_with
 
     text = clean(raw)
     if "\r" in text:  # a progress bar glued to a log line: the last non-empty piece is what a terminal shows
@@ -97,7 +97,7 @@ def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: 
         line, text, raw, count=count, last_line=last_line, channel="container" if output else "", output=output
     )
     for _ in range(MAX_LAYERS):
-        for name, envelope in ENVELOPES:
+        for name, envelope in starting_with(record.text[:1]):
             if name in record.envelopes and name not in _REPEATABLE:
                 continue
             layer = envelope(record.text)
@@ -129,9 +129,10 @@ def _apply(record: Record, name: str, layer: Layer) -> Record:
     if record.output and layer.channel in MACHINE:  # klog and logrus are libraries: in a container anybody's
         channel = record.channel or "container"
     program = layer.machine and layer.channel == "host" and layer.ident != ""
-    return replace(
-        record,
-        text=layer.rest,
+    return Record(
+        record.line,
+        layer.rest,
+        record.raw,
         stamps=record.stamps if layer.stamp is None else (*record.stamps, layer.stamp),
         envelopes=(*record.envelopes, name),
         channel=channel,
@@ -139,6 +140,8 @@ def _apply(record: Record, name: str, layer: Layer) -> Record:
         level=layer.level or record.level,
         logger=layer.logger or record.logger,
         scope=layer.scope.merged(record.scope),
+        count=record.count,
+        last_line=record.last_line,
         partial=record.partial or layer.partial,
         machine=record.machine or layer.machine,
         output=record.output or layer.output or layer.channel in APPLICATIONS or program,

@@ -1,4 +1,4 @@
-"""`Report` → Markdown and JSON. Nothing is computed here that is not in the report."""
+"""`Report` → document → gate → Markdown, HTML, JSON, CSV. Every format shows what passed the gate, and nothing else."""
 
 from .model import BundleInfo, Report
 

@@ -98,7 +98,7 @@ def summary(
         lines.append({"key": "when", "text": _when(start_s, end_s, attempts, t)})
     unseen = t["summary"]["impact_none" if well else "impact_unknown"]
     lines.append({"key": "impact", "text": impact(d.impact, t) or unseen})
-    cause = _because(d.verdict.decisive, report, language) if fault else ""
+    cause = _because(report, language) if fault else ""
     lines.append({"key": "cause" if fault else "verdict", "text": cause or d.verdict.cause.summary[language]})
     if d.first_cause is not None and fault:
         lines[-1] |= {"source": d.first_cause.locator.source, "line": d.first_cause.locator.line}
@@ -111,9 +111,15 @@ def summary(
     return lines
 
 
-def _because(decisive: Sequence[Finding], report: Report, language: str) -> str:
-    """The decisive finding in one sentence, with its numbers."""
-    ordered = sorted(decisive, key=lambda f: not text.sentence(f, language))
+def _because(report: Report, language: str) -> str:
+    """The decisive finding in one sentence, with its numbers: the one that stands on the line shown first."""
+    root = report.diagnosis.first_cause
+
+    def order(finding: Finding) -> tuple[bool, bool]:
+        here = root is not None and root.locator in {f.locator for f in (finding, *finding.rests_on)}
+        return (not here, not text.sentence(finding, language))
+
+    ordered = sorted(report.diagnosis.verdict.decisive, key=order)
     if not ordered:
         return ""
     said = text.sentence(ordered[0], language)

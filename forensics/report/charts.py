@@ -14,9 +14,6 @@ POINTS = 24
 MOST = 2
 MOVING = frozenset({"climb", "varying", "sawtooth", "step", "spike"})
 
-__all__ = ["bars", "telling", "xychart"]
-
-
 def telling(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The first curves that move; a flat line needs no picture."""
     moving = [c for c in data["curves"] if c["word"] in MOVING and c["max"] - c["min"] > 0.05 * abs(c["max"])]

@@ -10,7 +10,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from .. import resources
 from ..errors import ForensicsError
-from . import charts, escape, svg, text, view
+from . import charts, escape, svg, tables, text, view
 from .gate import Gate
 from .model import Report
 
@@ -98,7 +98,6 @@ def _environment(form: str) -> jinja2.Environment:
     environment.filters.update(
         cell=escape.cell, code=escape.code, cellcode=escape.cellcode, prose=prose, cellprose=escape.cellprose,
         fence=escape.fence, num=escape.number, when=view.when, spread=view.spread, points=view.points, fill=text.fill,
-        bars=charts.bars,
     )  # fmt: skip
     return environment
 
@@ -106,9 +105,24 @@ def _environment(form: str) -> jinja2.Environment:
 def _context(data: Mapping[str, Any], zone: tzinfo | None) -> dict[str, Any]:
     css = _style()
     return {
-        "data": data, "t": text.texts(data["language"]), "view": view, "charts": charts, "svg": svg, "zone": zone,
-        "short": view.short(data), "css": Markup(css), "csp": _policy(css),
+        "data": data, "t": text.texts(data["language"]), "zone": zone, "short": view.short(data), "css": Markup(css),
+        "csp": _policy(css), **_FUNCTIONS,
     }  # fmt: skip
+
+
+_FUNCTIONS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "view": {f.__name__: f for f in (view.told, view.days, view.chain, view.flowchart)},
+    "tables": {
+        f.__name__: f
+        for f in (
+            tables.ledgers, tables.equation, tables.kv_facts, tables.alternatives, tables.restarts, tables.clock_rows,
+            tables.decoys, tables.duration, tables.owner,
+        )
+    },
+    "charts": {f.__name__: f for f in (charts.telling, charts.xychart)},
+    "svg": {f.__name__: f for f in (svg.swimlanes, svg.chart)},
+}  # fmt: skip
+"""What templates may call. Functions, never modules: through a module a template would reach the file system."""
 
 
 def _style() -> str:

@@ -76,6 +76,21 @@ def short(data: Doc) -> dict[str, str]:
     return found
 
 
+def told(data: Doc) -> list[dict[str, Any]]:
+    """The story with what divides it: `head`, the run that begins here; `skipped`, runs that only the restart table
+    tells; `aside`, the earlier run that a late row belongs to."""
+    rows, run = [], 0
+    many = len(data["restarts"]) > 1
+    for row in data["story"]["rows"]:
+        number = (row["attempt"] or 0) if many else 0
+        new = number > run
+        skipped = [run + 1, number - 1] if new and run and number > run + 1 else None
+        late = number if 0 < number < run else None
+        rows.append({**row, "head": number if new else None, "skipped": skipped, "aside": late})
+        run = max(run, number)
+    return rows
+
+
 def points(refs: Sequence[Doc]) -> list[dict[str, Any]]:
     """Evidence by place: what several rules read from one line is one point with several titles."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
@@ -110,8 +125,8 @@ def chain(data: Doc, t: Doc) -> list[dict[str, Any]]:
     links = _printed([link for link in links if link["why"] == "root" or not _earlier(link, links[0])])
     start = links[0]["utc"] or "9"
     before = [ref for ref in main["contributing"] if ref["utc"] is None or ref["utc"] <= start]
-    nodes = [{**_node(ref), "kind": "contributing"} for ref in _titles(before)[:3]]
-    nodes += [{**_node(link), "kind": link["why"]} for link in _titles(links)[:7]]
+    nodes = [{**_node(ref), "kind": "contributing"} for ref in one_of_each(before)[:3]]
+    nodes += [{**_node(link), "kind": link["why"]} for link in one_of_each(links)[:7]]
     ends = [death for death in main["deaths"] if not death["graceful"]]
     if ends:
         first = next((death for death in ends if not _earlier(death, links[0])), ends[0])
@@ -146,7 +161,7 @@ def _node(ref: Doc) -> dict[str, Any]:
     return {"title": ref["title"], "utc": ref["utc"], "source": ref["source"], "line": ref["line"]}
 
 
-def _titles(refs: Sequence[Doc]) -> list[Doc]:
+def one_of_each(refs: Sequence[Doc]) -> list[Doc]:
     """One of each title."""
     return list({ref["title"]: ref for ref in reversed(refs)}.values())[::-1]
 
@@ -166,131 +181,3 @@ def flowchart(nodes: Sequence[Doc]) -> str:
             lines.append(f"  n{i} --> n{i + 1}")
     lines += ["  classDef root fill:#b42318,color:#ffffff,stroke:#7a271a", "  classDef death stroke-width:3px"]
     return "\n".join(lines)
-
-
-def ledgers(data: Doc) -> list[dict[str, Any]]:
-    """Ledgers without repeats: runs that print the same figures are counted."""
-    found: list[tuple[set[tuple[str, Any]], dict[str, Any]]] = []
-    for ledger in sorted(data["ledger"], key=lambda x: -len(x["rows"])):
-        terms = {(row["term"], row["value"]) for row in ledger["rows"] if row["line"]}
-        known = next((shown for wider, shown in found if terms <= wider), None)
-        if known is not None:
-            known["same"] += 1
-        else:
-            found.append((terms, {**ledger, "same": 0}))
-    return [shown for _, shown in found[:3]]
-
-
-def equation(ledger: Doc, t: Doc) -> str:
-    """The ledger as one line of arithmetic, with what is known."""
-    value = {row["term"]: row["value"] for row in ledger["rows"] if row["value"] is not None}
-    if "budget" not in value:
-        return ""
-    terms = [term for term in ("consumed", "weights", "non_torch", "activation") if term in value]
-    terms = [term for term in terms if not ("consumed" in value and term in ("weights", "non_torch"))]
-    if not terms or "kv_cache" not in value:
-        return ""
-    parts = "".join(f" − {value[term]:.2f} {t['ledger'][term]}" for term in terms)
-    whole = ""
-    if {"total", "utilization"} <= value.keys():
-        whole = f"{value['total']:.2f} × {value['utilization']:g} = {value['budget']:.2f} GiB; "
-    return f"{whole}{value['budget']:.2f}{parts} = {value['kv_cache']:.2f} GiB {t['ledger']['kv_cache']}"
-
-
-def kv_facts(data: Doc, ledger: Doc, t: Doc) -> str:
-    """KV arithmetic in one sentence."""
-    facts = {name: escape.number(value) for name, value in ledger["facts"].items()}
-    sequences = data["key_facts"].get("max_num_seqs")
-    tokens = ledger["facts"].get("kv_tokens")
-    if isinstance(sequences, int) and sequences > 0 and isinstance(tokens, int | float):
-        facts["max_num_seqs"] = escape.number(sequences)
-        facts["tokens_per_sequence"] = escape.number(int(tokens // sequences))
-    names = ("kv_tokens", "kv_bytes_per_token", "kv_gib_per_request", "max_concurrency_x")
-    said = [text.fill(t["ledger_note"][name], facts) for name in names if name in facts]
-    said.append(text.fill(t["ledger_note"]["per_sequence"], facts))
-    return str(t["semicolon"]).join(filter(None, said))
-
-
-def alternatives(data: Doc, t: Doc) -> list[dict[str, Any]]:
-    """The runners-up with what speaks for each and why it lost."""
-    rows = []
-    verdict = {(ref["source"], ref["line"]) for ref in data["incidents"][0]["hypotheses"][0]["for"]}
-    for hypothesis in data["incidents"][0]["hypotheses"][1:5]:
-        own = [ref for ref in hypothesis["for"] if (ref["source"], ref["line"]) not in verdict]
-        against = _titles(hypothesis["against"])[:3]
-        rows.append({
-            **hypothesis,
-            "signs": [ref["title"] for ref in _titles(hypothesis["for"])[:3]],
-            "why_not": [ref["title"] for ref in against] or [t["alternatives"]["less" if own else "folded"]],
-            "places": [{"source": ref["source"], "line": ref["line"]} for ref in against],
-        })  # fmt: skip
-    return rows
-
-
-def restarts(data: Doc) -> list[dict[str, Any]]:
-    """The restart table; of four or more alike in a row the first and the last, with the number between them."""
-    rows: list[dict[str, Any]] = []
-    alike: list[dict[str, Any]] = []
-
-    def flush() -> None:
-        rows.extend(alike if len(alike) < 4 else [alike[0], {"alike": len(alike) - 2}, alike[-1]])
-        alike.clear()
-
-    for row in data["restarts"]:
-        if alike and _fate(alike[-1]) != _fate(row):
-            flush()
-        alike.append(row)
-    flush()
-    return rows
-
-
-def _fate(row: Doc) -> tuple[Any, ...]:
-    return (row["exit_code"], row["reason"], row["phase"], row["ready"] is None, (row["lost_at"] or {}).get("title"))
-
-
-_SAME_CLOCK = ("layer", "zone", "offset_s", "year", "boot_epoch", "skew_s", "captured_at", "verdict", "note")
-
-
-def clock_rows(data: Doc) -> list[dict[str, Any]]:
-    """The clock table; files whose clocks were solved alike share a row."""
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for source in data["sources"]:
-        for clock in source["clock"]:
-            key = tuple(clock[name] for name in _SAME_CLOCK)
-            row = found.setdefault(key, {**clock, "paths": []})
-            row["paths"].append(source["path"])
-            row["anchor_count"] = max(row["anchor_count"], clock["anchor_count"])
-            if clock["residual_s"] is not None:
-                row["residual_s"] = max(row["residual_s"] or 0.0, clock["residual_s"])
-    return list(found.values())
-
-
-def decoys(data: Doc) -> list[dict[str, Any]]:
-    """Decoys by what they are and why they are none: one row with its first place and a count.
-
-    What came later is listed only where it might be taken for a cause of its own: repeats of what the verdict rests on
-    or explains, and consequences, are no false signs.
-    """
-    main = data["incidents"][0]
-    known = (*main["chain"], *main["consequences"], *main["contributing"], *main["hypotheses"][0]["for"])
-    told = {ref["signature"] for ref in known}
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for item in data["decoys"]:
-        later = item["reason"] in ("other_run", "after")
-        if later and (item["signature"] in told or item["role"] == "consequence"):
-            continue
-        row = found.setdefault((item["title"], item["text"]), {**item, "count": 0})
-        row["count"] += 1
-    return list(found.values())
-
-
-def duration(seconds: float | None, t: Doc) -> str:
-    """`45 s`, `21 min`, `3 h 31 min`; a dash when unknown."""
-    from .advice import duration as said
-
-    return "–" if seconds is None else said(seconds, t)
-
-
-def owner(scope: Doc) -> str:
-    """The most telling name of a scope."""
-    return str(next((scope[name] for name in ("pod", "container", "unit", "host") if scope.get(name)), "–"))

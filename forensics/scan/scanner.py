@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 import polars as pl
 from polars.exceptions import ComputeError
 
+from .anchors import holds_any
 from .lines import Line, Scanned, SeriesRows, SeriesSpec, Window
 from .text import LINE_LIMIT, Pieces, repaired
 
@@ -43,7 +44,9 @@ class Scanner:
         series: tuple[SeriesSpec, ...] = (),
         prefilter: bool = True,
     ) -> None:
-        self._anchors = sorted({*anchors, *(w.opening for w in windows)})
+        wanted = {*anchors, *(w.opening for w in windows)}
+        self._anchored = holds_any(wanted)
+        self._worth = holds_any(wanted | {spec.anchor for spec in series if spec.anchor})
         self._windows = windows
         self._series = [SeriesRows(spec, columns={name: [] for name in spec.groups}) for spec in series]
         self._prefilter = prefilter
@@ -82,9 +85,10 @@ class Scanner:
         self.result.lines += total
         lines = frame.with_row_index("n", offset=base)
         self._keep_edges(lines, base, total)
-        marked = self._marked(lines)
+        worth = lines.filter(self._worth)
+        marked = worth.filter(self._anchored) if self._prefilter else lines
         for rows in self._series:
-            marked = self._take_series(rows, lines, marked)
+            marked = self._take_series(rows, worth if rows.spec.anchor else lines, marked)
         self._keep(marked)
         self._keep_windows(lines, marked, base)
         self._drop_middle(KEEP_LAST)
@@ -102,11 +106,6 @@ class Scanner:
             self.result.long_lines += cut
             frame = frame.with_columns(pl.col("t").str.slice(0, LINE_LIMIT))
         return frame
-
-    def _marked(self, lines: pl.DataFrame) -> pl.DataFrame:
-        if not self._prefilter:
-            return lines
-        return lines.filter(pl.col("t").str.contains_any(self._anchors))
 
     def _keep_edges(self, lines: pl.DataFrame, base: int, total: int) -> None:
         if base <= EDGE_LINES:

@@ -65,7 +65,7 @@ class Pieces:
             text, self._skipping = text[end:], False
         cut = text.rfind(b"\n") + 1
         if cut:
-            yield from _bounded(self._rest + text[:cut])
+            yield from _bounded(b"".join((self._rest, memoryview(text)[:cut])))
             self._rest = text[cut:]
         else:
             self._rest += text
@@ -88,9 +88,8 @@ class Pieces:
             block = block.removeprefix(codecs.BOM_UTF8)
         if self._decoder is not None:
             return self._decoder.decode(block).encode("utf-8", "replace")
-        nul_bytes = block.count(0)
-        if nul_bytes:
-            self.nul_bytes += nul_bytes
+        if b"\0" in block:
+            self.nul_bytes += block.count(0)
             block = block.replace(b"\0", b"")
         return block
 

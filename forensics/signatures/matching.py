@@ -63,7 +63,7 @@ class Matcher:
 
     def hits(self, event: Event) -> Iterator[Hit]:
         """All signatures that fire on an event. On channel `plain` (pasted text) every signature may."""
-        text = _message(event)[:MATCH_CHARS]
+        text = event.text[:MATCH_CHARS]
         numbers = {number for anchor in self._anchors.found(text) for number in self._by_anchor[anchor]}
         limit = user_text_start(event, text) if numbers else 0
         for number in sorted(numbers):
@@ -101,11 +101,6 @@ class Matcher:
         return None
 
 
-def _message(event: Event) -> str:
-    """What a signature may match. The kernel says what happened in its first line; names in it may hold a newline."""
-    return event.text.partition("\n")[0] if event.channel == "kernel" and event.kind == "log" else event.text
-
-
 def fits_kind(signature: Signature, event: Event) -> bool:
     """Whether a signature may fire on an event of this kind; pasted text has no kinds."""
     return not signature.kinds or event.kind in signature.kinds or event.channel == "plain"
@@ -122,7 +117,12 @@ def captured(pattern: Pattern, found: regex.Match[str]) -> dict[str, Any] | None
 
 
 def user_text_start(event: Event, text: str) -> int:
-    """Where text that a user sent begins in a message; the end of the message when there is none."""
+    """Where text that a user chose begins in a message; the end of the message when there is none.
+
+    The kernel begins its messages in their first line; what looks like one further on was a name with a newline in it.
+    """
+    if event.channel == "kernel" and event.kind == "log":
+        return text.find("\n") if "\n" in text else len(text)
     found = _USER_TEXT.search(text) if event.channel in _USER_CHANNELS else None
     return found.start() if found else len(text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -25,8 +26,10 @@ def _read_once() -> Iterator[None]:
     def remembered(*paths: str, options: pipeline.Options) -> pipeline.Reading:
         return read(*paths, options=options)
 
-    def reading(*paths: str, options: pipeline.Options, progress: object = None) -> pipeline.Reading:
-        return (remembered if all(path.startswith(str(SAMPLES)) for path in paths) else read)(*paths, options=options)
+    def reading(*paths: str, options: pipeline.Options, **others: Any) -> pipeline.Reading:
+        if all(path.startswith(str(SAMPLES)) for path in paths):
+            return remembered(*paths, options=options)
+        return read(*paths, options=options, **others)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "load_library", cache(pipeline.load_library))

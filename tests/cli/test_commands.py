@@ -72,12 +72,12 @@ def test_the_module_is_the_command() -> None:
 
 
 def test_the_readme_shows_the_help() -> None:
-    """The block between the markers is what `oomforensics --help` prints on 80 columns."""
+    """The block between the markers is what `oomforensics --help` prints in 80 columns."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     block = regex.search(r"<!-- help -->\n```\w*\n(.*?)```\n<!-- /help -->", readme, regex.DOTALL)
     assert block is not None, "README.md has no fenced block between <!-- help --> and <!-- /help -->"
     shown = regex.sub(r"\A\$ oomforensics --help\n", "", block[1])
-    printed = CliRunner().invoke(cli, ["--help"], prog_name="oomforensics", terminal_width=HELP_WIDTH).stdout
+    printed = CliRunner().invoke(cli, ["--help"], prog_name="oomforensics", terminal_width=80).stdout
     assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in printed.splitlines()]
 
 
@@ -99,7 +99,8 @@ def test_the_list_of_commands_is_not_cut(run: Run) -> None:
 def test_help_teaches_by_example(run: Run, command: str) -> None:
     """Two to six examples that start with the command itself."""
     text = run(command, "--help").stdout
-    examples = regex.findall(rf"(?m)^\s+(?:.*\| )?oomforensics {command} ", text)
+    examples = regex.findall(rf"(?m)^\s+(?:.*\| )?oomforensics {command} .*", text)
+    assert command == "analyze" or max(map(len, examples)) <= 80
     assert 2 <= len(examples) <= 6
     assert "Exit codes" in text
 
@@ -206,3 +207,12 @@ def test_an_output_that_cannot_be_written(run: Run, incident: Path, tmp_path: Pa
     result = run("sources", incident, "-o", tmp_path / "no" / "such" / "sources.txt")
     assert result.exit_code == 2
     assert "cannot write" in result.stderr
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_strict_redaction_reaches_every_command(run: Run, incident: Path, command: str) -> None:
+    """No pod or node of the bundle is named."""
+    out = run(command, incident, "--redact", "strict").stdout
+    assert out
+    assert "glm4-chat" not in out
+    assert "gpu-osl-2" not in out

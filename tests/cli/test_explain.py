@@ -67,7 +67,7 @@ def test_a_cause_that_findings_contradict_says_which(run: Run) -> None:
 def test_a_cause_without_evidence_says_what_would_decide(run: Run, incident: Path) -> None:
     """Nothing for it, what was set aside and why, which findings are not in the bundle, and how to get them."""
     out = run("explain", incident, "gpu_oom.runtime_load").stdout
-    assert out.startswith("not among the hypotheses of this bundle")
+    assert out.startswith("no hypothesis of its own in this bundle")
     assert section(out, "Decisive for it") == "  none"
     assert "survived: the service went on after it" in section(out, "Would speak for it, but was set aside")
     assert "derived.oom_serving" in section(out, "Would decide it, and is not in this bundle")

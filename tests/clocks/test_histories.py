@@ -113,17 +113,12 @@ class History:
                 owner = Scope(host=node.name) if random.random() < 0.5 else Scope()
                 rendered.line(true_s, text, (b.stamp(b.LOCAL, "dmesg", shown, node.zone),), "kernel", scope=owner)
         if len(ring.events) > 6 and random.random() < 0.3:
-            self.false_friend(node, journal, ring)
+            text, last = self.sentence(-1), self.times[-1]  # equal words, once in each file, at different times
+            journal.line(last + 1, text, (b.stamp(form, "journal", node.clock(last + 1), node.zone, fine),), "kernel")
+            ring.line(last + 700, text, (b.boot(node.up_s(last + 700)),), "kernel")
         if ring.events:
             pairs = [[ring], [ring, rendered], [rendered], []] if len(node.boots_s) == 1 else [[ring]]
             self.prints += random.choice(pairs)
-
-    def false_friend(self, node: Node, journal: Any, ring: Any) -> None:
-        """Equal words, once in each file, at different times."""
-        b, last = self.b, self.times[-1]
-        text = self.sentence(-1)
-        journal.line(last + 1, text, (b.stamp(b.INSTANT, "journal-copy", node.clock(last + 1), node.zone),), "kernel")
-        ring.line(last + 700, text, (b.boot(node.up_s(last + 700)),), "kernel")
 
     def containers(self, node: Node) -> None:
         """Container logs: engine lines in the container's zone, with or without the collector's stamps."""

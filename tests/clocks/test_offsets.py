@@ -55,6 +55,14 @@ def test_a_change_inside_the_file_gives_two_runs() -> None:
     assert [run.constant for run in found.runs] == [-7200.0, -3600.0]
 
 
+def test_a_constant_may_come_back() -> None:
+    """Summer, winter, summer: three stretches; a few outliers that agree with each other make none."""
+    year = estimate(anchors([14400.0] * 6 + [18000.0] * 6 + [14400.0] * 6))
+    assert [run.constant for run in year.runs] == [14400.0, 18000.0, 14400.0]
+    blip = estimate(anchors([0.0] * 10 + [77.0] * 3 + [0.0] * 10))
+    assert [len(run.anchors) for run in blip.runs] == [20]
+
+
 def test_drift_is_no_disagreement() -> None:
     """100 ppm over weeks moves the constant by minutes; neighbours agree."""
     here = Locator("dmesg", 1, 1)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @click.command(epilog="""\b
 Examples:
-  oomforensics explain bundle.tar.gz                          the verdict and its rivals
-  oomforensics explain bundle.tar.gz gpu_oom.weights          why this cause lost, or won
-  oomforensics explain bundle.tar.gz F12                      how this finding was used
-  oomforensics explain bundle.tar.gz vllm-previous.log:812    what was made of this line
+  oomforensics explain bundle.tgz                    the verdict, its rivals
+  oomforensics explain bundle.tgz gpu_oom.weights    why it lost, or won
+  oomforensics explain bundle.tgz F12                how a finding was used
+  oomforensics explain bundle.tgz vllm.log:812       what was made of a line
   oomforensics explain logs/ dmesg.txt first-cause --lang zh
 
 Exit codes: 0 done, 2 usage, 3 nothing readable.

@@ -8,6 +8,9 @@ modes, klog, logrus, vLLM's header in all its families, uvicorn, c10, Ray, and J
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+
+import regex
 
 from ..records import Layer
 from .container import compose_prefix, cri, iso_prefix, klog, kubectl_prefix, logrus
@@ -35,7 +38,7 @@ from .kernel import (
     vmware_guest,
 )
 
-__all__ = ["ENVELOPES", "channel_of"]
+__all__ = ["ENVELOPES", "channel_of", "starting_with"]
 
 ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     # what collectors put around a line comes first: vLLM's header is found anywhere in a line
@@ -71,3 +74,22 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     ("uvicorn", uvicorn),
     ("tracing", tracing),
 )
+
+_BEGINS = {
+    "json": r"[{\x1ed]", "kubectl-prefix": r"\[", "cri": r"[\p{Nd}\p{No}]", "compose": r"[a-zA-Z0-9]",
+    "dmesg-iso": r"[\d<a-z]", "rfc5424": "<", "ray": r"[\[\dDIWEC]", "journal-iso": r"[\p{Nd}\p{No}]",
+    "iso": r"[\p{Nd}\p{No}]", "journal-monotonic": r"\[", "dmesg-ctime": r"[\[<a-z]", "dmesg-minute": r"[\[<a-z]",
+    "dmesg-delta": r"[\[<a-z]", "dmesg-names": "[a-z]", "kmsg": r"[\d ]", "journal-short": r"[<\p{L}\d]",
+    "journal-full": "[A-Z]", "journal-unix": "1", "journal-note": "[░-]", "klog": "[A-Z]", "logrus": "t",
+    "process": r"\(", "sglang": r"\[", "c10": r"\[", "rank": r"\[", "uvicorn": "[A-Z]",
+}  # fmt: skip
+"""How a text begins that has this envelope; those not named here are found anywhere in a line."""
+
+
+@lru_cache(maxsize=1024)
+def starting_with(first: str) -> tuple[tuple[str, Callable[[str], Layer | None]], ...]:
+    """The envelopes that a text with this first character may have, in the order tried."""
+    return tuple(
+        (name, envelope) for name, envelope in ENVELOPES
+        if name not in _BEGINS or regex.match(_BEGINS[name], first, regex.VERSION1)
+    )  # fmt: skip

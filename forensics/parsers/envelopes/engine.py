@@ -23,6 +23,8 @@ _VLLM = regex.compile(
 _VLLM_ANYWHERE = regex.compile(
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.(?:py|rs):\d+\]"
 )
+_QUOTES = regex.compile(r"['\"]|(?i:prompt|message|content)\b")
+"""Behind one of these a header is what somebody wrote to the engine."""
 _UVICORN = regex.compile(r"(?P<level>INFO|WARNING|ERROR|DEBUG|CRITICAL): {2,}(?P<rest>.*)", regex.DOTALL)
 _C10 = regex.compile(
     r"(?:\[rank(?P<rank>\d{1,18})\]:)?\[(?P<sev>[IWEF])(?P<mon>\d{1,2})(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d)"
@@ -61,11 +63,15 @@ def rank_prefix(text: str) -> Layer | None:
 def vllm(text: str) -> Layer | None:
     """`LEVEL MM-DD HH:MM:SS [file.py:LINE] ` of vLLM 0.4–0.33 and its Rust part; the bracket is optional."""
     found = _VLLM.match(text)
-    if not found:
-        glued = _VLLM_ANYWHERE.search(text, 1, 400)  # VLLM_LOGGING_PREFIX, or a progress bar before it
-        found = _VLLM.match(text, glued.start()) if glued else None
-        if not found:
+    if found is None:
+        if ".py:" not in text[:400] and ".rs:" not in text[:400]:
             return None
+        glued = _VLLM_ANYWHERE.search(text, 1, 400)  # VLLM_LOGGING_PREFIX, or a progress bar before it
+        if glued is None or _QUOTES.search(text, 0, glued.start()):
+            return None
+        found = _VLLM.match(text, glued.start())
+    if found is None:
+        return None
     stamp = stamps.month_day(int(found["mon"]), int(found["day"]), found["hms"], "engine")
     logger = f"{found['file']}:{found['line']}"
     return Layer(found["rest"], stamp, "engine", level=found["level"], logger=logger)

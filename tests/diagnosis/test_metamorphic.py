@@ -1,0 +1,420 @@
+"""Changes of a bundle that must not change the answer, and one that must; over all samples.
+
+The truth of a sample plays no part: each relation compares two analyses.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+import pytest
+import regex
+
+from forensics import pipeline
+from forensics.diagnosis.model import CONFIDENCE_ORDER
+from forensics.errors import NothingReadableError
+from forensics.model import Finding, Source
+from forensics.report import Report
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+CASES = sorted(path.parent.name for path in SAMPLES.glob("*/case.toml"))
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_ENGINE_STAMP = regex.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) (\d\d):(\d\d):(\d\d) ")
+_ENGINE_HEADER = regex.compile(r"^(?P<head>.*?)(?:DEBUG|INFO|WARNING|ERROR) (?P<stamp>\d\d-\d\d \d\d:\d\d:\d\d) \[?[\w./]+\.py:\d+\] ")
+
+
+@dataclass(frozen=True)
+class Answer:
+    cause: str
+    confidence: str
+    report: Report
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        return (self.cause, self.confidence)
+
+
+def bundle_of(name: str) -> Path:
+    folder = SAMPLES / name / "bundle"
+    return folder if folder.is_dir() else next(p for p in sorted((SAMPLES / name).iterdir()) if p.name != "case.toml")
+
+
+def truth_of(name: str) -> str:
+    return str(tomllib.loads((SAMPLES / name / "case.toml").read_text(encoding="utf-8"))["cause"])
+
+
+def files_of(bundle: Path) -> list[Path]:
+    return sorted(p for p in bundle.rglob("*") if p.is_file()) if bundle.is_dir() else [bundle]
+
+
+def ask(*paths: Path) -> Answer:
+    report = pipeline.analyze(*paths)
+    verdict = report.diagnosis.verdict
+    return Answer(verdict.cause.id, verdict.confidence.value, report)
+
+
+@cache
+def original(name: str) -> Answer:
+    return ask(bundle_of(name))
+
+
+def copy_of(name: str, folder: Path) -> Path:
+    """A copy of a sample's bundle that a test may change."""
+    bundle = bundle_of(name)
+    target = folder / "bundle"
+    if bundle.is_dir():
+        shutil.copytree(bundle, target)
+    else:
+        target.mkdir()
+        shutil.copy(bundle, target / bundle.name)
+    return target
+
+
+def file_of(bundle: Path, source: str) -> Path | None:
+    """The file of a source; sources are named relative to the bundle, or to the folder that all of them share."""
+    return next((p for p in files_of(bundle) if p.as_posix().endswith(f"/{source}")), None)
+
+
+def except_for(reasons: dict[str, str]) -> list[object]:
+    """All samples; those that cannot satisfy a relation are skipped with the reason."""
+    unknown = reasons.keys() - set(CASES)
+    assert not unknown, unknown
+    return [
+        pytest.param(name, marks=pytest.mark.skip(reason=reasons[name])) if name in reasons else name for name in CASES
+    ]
+
+
+def failing(reasons: dict[str, str], base: list[object]) -> list[object]:
+    """The same list with known defects marked."""
+    return [
+        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=reasons[str(name)])) if name in reasons else name
+        for name in base
+    ]
+
+
+# -- names and order of files
+
+@pytest.mark.parametrize("name", CASES)
+def test_names_of_files_do_not_matter(name: str, tmp_path: Path) -> None:
+    """All files in one folder, called `a.txt`, `b.txt` … in an order that has nothing to do with their content."""
+    files = sorted(files_of(bundle_of(name)), key=lambda p: (p.stat().st_size, p.name))
+    for letter, path in zip(LETTERS, files, strict=False):
+        shutil.copy(path, tmp_path / f"{letter}.txt")
+    assert ask(tmp_path).verdict == original(name).verdict
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if len(files_of(bundle_of(name))) > 1])
+def test_order_of_inputs_does_not_matter(name: str) -> None:
+    """The files of a folder, given one by one and backwards."""
+    folder, backwards = original(name), ask(*reversed(files_of(bundle_of(name))))
+    assert backwards.verdict == folder.verdict
+    assert _place(backwards) == _place(folder)
+
+
+def _place(answer: Answer) -> tuple[str, int] | None:
+    """File name and line of the first cause; the second of two inputs of one name is called `x (2)`, whichever that is."""
+    first = answer.report.diagnosis.first_cause
+    return (Path(first.locator.source).name.removesuffix(" (2)"), first.locator.line) if first else None
+
+
+# -- a neighbour
+
+HEALTHY = "busy-but-healthy"
+HEARSAY = "a line without any header is taken at its word only where no real source stands beside it"
+NEIGHBOUR_MATTERS = {
+    HEALTHY: "is the neighbour",
+    "max-len-pasted-line": HEARSAY,
+    "unknown-flag-pasted": HEARSAY,
+}
+
+
+@pytest.mark.parametrize("name", except_for(NEIGHBOUR_MATTERS))
+def test_a_healthy_neighbour_does_not_matter(name: str, tmp_path: Path) -> None:
+    """The log and the description of another pod that works, under a name of its own, at another time of the year."""
+    bundle = copy_of(name, tmp_path)
+    for path in files_of(bundle_of(HEALTHY)):
+        if path.suffix != ".csv":
+            text = path.read_text(encoding="utf-8")
+            for old, new in _names_in(text):
+                text = text.replace(old, new)
+            (bundle / f"neighbour-{path.name}").write_text(text, encoding="utf-8")
+    before, after = original(name), ask(bundle)
+    if before.cause == "insufficient_evidence" and not before.report.diagnosis.incidents[0].deaths:
+        assert after.cause in ("insufficient_evidence", "healthy")  # somebody was seen at work now
+        return
+    assert after.cause == before.cause
+    assert CONFIDENCE_ORDER.index(after.report.diagnosis.verdict.confidence) <= 1 + CONFIDENCE_ORDER.index(
+        before.report.diagnosis.verdict.confidence
+    )
+
+
+def _names_in(text: str) -> Iterator[tuple[str, str]]:
+    """Pod and node of the healthy sample, and what they are called as somebody's neighbour."""
+    for key, new in (("Name", "neighbour-5f6d7c8b99-n8bor"), ("Node", "node-of-the-neighbour")):
+        found = regex.search(rf"^{key}: +([^\s/]+)", text, regex.MULTILINE)
+        if found:
+            yield found[1], new
+
+
+# -- what collectors put around a line
+
+
+def _bare_engine_sources(answer: Answer) -> list[Source]:
+    """Engine logs whose lines carry no stamp but the engine's own."""
+    return [s for s in answer.report.sources if s.clocks and {c.layer for c in s.clocks} == {"engine"}]
+
+
+def _instants(source: Source, lines: Sequence[str]) -> Iterator[datetime]:
+    """The instant of each line by the clock that the analysis found; lines without a stamp take their predecessor's."""
+    clock = source.clocks[0]
+    assert clock.offset_s is not None
+    year, last = clock.year or 2026, None
+    for line in lines:
+        found = _ENGINE_STAMP.search(line)
+        if found:
+            month, day, hour, minute, second = map(int, found.groups())
+            moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+            if last is not None and (last - moment).days > 300:
+                year, moment = year + 1, moment.replace(year=year + 1)
+            last = moment
+        yield (last or datetime(year, 1, 1, tzinfo=UTC)) + timedelta(seconds=clock.offset_s)
+
+
+def _cri(moment: datetime, line: str) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.000000000Z stdout F {line}"
+
+
+def _timestamps(moment: datetime, line: str) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.000000000Z {line}"
+
+
+@pytest.mark.parametrize(
+    ("name", "wrap"), [(name, (_cri, _timestamps)[n % 2]) for n, name in enumerate(CASES)], ids=CASES
+)
+def test_what_a_collector_puts_around_a_line_does_not_matter(
+    name: str, wrap: Callable[[datetime, str], str], tmp_path: Path
+) -> None:
+    """The same lines behind the stamps of a container runtime or of `kubectl --timestamps`, at the same times."""
+    before = original(name)
+    bare = _bare_engine_sources(before)
+    if not bare:
+        pytest.skip("no engine log without an outer stamp")
+    bundle = copy_of(name, tmp_path)
+    for source in bare:
+        path = file_of(bundle, source.path)
+        assert path is not None
+        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = lines[:-1] if lines[-1] == "" else lines
+        if any(not _ENGINE_STAMP.search(line) for line in lines[:1]):
+            pytest.skip("the first line has no stamp to wrap it with")
+        text = "".join(wrap(moment, line) + "\n" for moment, line in zip(_instants(source, lines), lines, strict=True))
+        path.write_text(text, encoding="utf-8")
+    after = ask(bundle)
+    assert after.cause == before.cause
+    assert CONFIDENCE_ORDER.index(after.report.diagnosis.verdict.confidence) <= CONFIDENCE_ORDER.index(
+        before.report.diagnosis.verdict.confidence
+    ), "a surer clock makes nothing less sure"
+
+
+# -- the decisive line
+
+DOCUMENTS = (".json", ".yaml", ".yml")
+
+
+def _ground(findings: Sequence[Finding]) -> Iterator[Finding]:
+    for finding in findings:
+        yield finding
+        yield from _ground(finding.rests_on)
+
+
+def _take_out(bundle: Path, reading: pipeline.Reading, report: Report) -> bool:
+    """Takes the decisive lines and their copies out of a bundle; False when there are none, or a document would break."""
+    ground = list(_ground(report.diagnosis.verdict.decisive))
+    signatures = {f.signature for f in ground if not f.signature.startswith("derived.")}
+    doomed: dict[str, set[int]] = {}
+    for finding in (*ground, *(f for f in report.diagnosis.findings if f.signature in signatures)):
+        place, event = finding.locator, finding.event
+        numbers = doomed.setdefault(place.source, set())
+        if event.kind == "sample":  # a series is made of many lines
+            for samples in reading.samples:
+                if samples.source == place.source and samples.name == event.text.split()[0]:
+                    numbers.update(samples.lines)
+        elif event.kind == "access":  # refusals are counted
+            numbers.update(
+                e.locator.line
+                for e in reading.events
+                if e.kind == "access" and e.locator.source == place.source and e.fields["status"] >= 400
+            )
+        else:
+            numbers.update(range(place.line, (event.last_line or place.line_end) + 1))
+    for source, numbers in doomed.items():
+        path = file_of(bundle, source)
+        assert path is not None
+        if path.suffix in DOCUMENTS:
+            return False
+        lines = path.read_bytes().split(b"\n")
+        path.write_bytes(b"\n".join(line for number, line in enumerate(lines, 1) if number not in numbers))
+    return bool(doomed)
+
+
+UNDECIDED = ("healthy", "insufficient_evidence")
+DECIDED = [name for name in CASES if truth_of(name) not in UNDECIDED]
+ROUNDS = 5
+"""A bundle may hold as many independent witnesses: the verdict falls with the last of them."""
+HEADLESS = "a traceback whose last line is cut off is taken for an unknown exception, that is for a bug"
+STILL_SURE = dict.fromkeys(
+    (
+        "activation-image-profile",
+        "activation-prompt-logprobs",
+        "download-fills-disk",
+        "driver-too-old",
+        "engine-hang-rpc-timeout",
+        "fragmentation-after-three-weeks",
+        "gpu-leak-adapter-loads",
+        "graph-capture-oom-systemd",
+        "graph-profiling-pasted-traceback",
+        "illegal-access-attention-kernel",
+        "kv-cache-startup",
+        "max-model-len",
+        "nccl-link-down-two-nodes",
+        "nvlink-error-tp4",
+        "old-kills-in-the-ring-buffer",
+        "one-rank-oom-others-nccl",
+        "other-process-at-start",
+        "probe-finishes-a-dead-engine",
+        "ray-memory-monitor",
+        "runtime-oom-restart-loop",
+        "sampler-warmup-large-vocabulary",
+        "sglang-static-fraction",
+        "shm-preflight-paste",
+        "stale-engine-after-restart",
+        "weights-too-big",
+    ),
+    HEADLESS,
+)
+
+
+@pytest.mark.parametrize("name", failing(STILL_SURE, list(DECIDED)))
+def test_without_its_decisive_lines_a_verdict_falls(name: str, tmp_path: Path) -> None:
+    """Another cause, or less confidence, and a gap that says what is missing; the rest of a traceback is no new cause."""
+    bundle = copy_of(name, tmp_path)
+    before = original(name).report.diagnosis.verdict
+    for _ in range(ROUNDS + 1):
+        try:
+            reading = pipeline.read(bundle)
+            report = pipeline.judge(reading)
+        except NothingReadableError:
+            return  # nothing but the decisive line was there
+        after = report.diagnosis.verdict
+        less = CONFIDENCE_ORDER.index(before.confidence) < CONFIDENCE_ORDER.index(after.confidence)
+        if after.cause.id != before.cause.id or less:
+            break
+        if not _take_out(bundle, reading, report):
+            pytest.skip("the decisive line is part of a JSON or YAML document")
+    else:
+        pytest.fail(f"still {after.cause.id}, {after.confidence} after {ROUNDS} rounds")
+    if before.cause.id != "app_bug":
+        assert "derived.uncaught_exception" not in {f.signature for f in after.decisive}
+    if after.cause.id != "healthy":
+        assert report.diagnosis.gaps
+
+
+# -- talk about errors
+
+PROMPT = (
+    "Received request chatcmpl-5f1e: prompt: 'user: my server printed torch.OutOfMemoryError: CUDA out of memory. Tried"
+    " to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 12.00 MiB is free. dmesg: Memory cgroup out"
+    " of memory: Killed process 4122 (python3) total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB. NVRM: Xid"
+    " (PCI:0000:3b:00): 79, GPU has fallen off the bus. ValueError: No available memory for the cache blocks. NCCL error:"
+    " unhandled system error. Container vllm failed liveness probe, will be restarted. Why?', params:"
+    " SamplingParams(n=1, temperature=0.7), prompt_token_ids: None, lora_request: None."
+)
+
+
+def _with_prompts(lines: list[str]) -> list[str] | None:
+    """A log with a prompt behind its first engine line, in its middle and before its last line; none for other logs."""
+    headers = [(n, found) for n, line in enumerate(lines) if (found := _ENGINE_HEADER.match(line))]
+    if not headers:
+        return None
+    out = list(lines)
+    for n, found in sorted({headers[0], headers[len(headers) // 2], headers[-1]}, key=lambda item: -item[0]):
+        out.insert(n, f"{found['head']}INFO {found['stamp']} [logger.py:43] {PROMPT}")
+    return out
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_prompts_that_quote_errors_do_not_matter(name: str, tmp_path: Path) -> None:
+    """A user asks about every error there is, three times in each engine log."""
+    bundle = copy_of(name, tmp_path)
+    changed = False
+    for path in files_of(bundle):
+        if path.suffix in (".gz", *DOCUMENTS):
+            continue
+        lines = _with_prompts(path.read_text(encoding="utf-8", errors="surrogateescape").split("\n"))
+        if lines is not None:
+            path.write_text("\n".join(lines), encoding="utf-8", errors="surrogateescape")
+            changed = True
+    if not changed:
+        pytest.skip("no engine log with vLLM's headers")
+    assert ask(bundle).verdict == original(name).verdict
+
+
+# -- hardly anything
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n\n\n",
+        "hello\nthis is no log\n",
+        '172.16.0.3 - - [12/May/2026:08:00:00 +0000] "GET / HTTP/1.1" 200 612\n' * 20,
+        "2026-05-12 08:00:00 INFO worker ready\n" * 50,
+        "oom oom oom OutOfMemory killer kill -9 exit\n" * 20,
+    ],
+    ids=["empty", "blank", "prose", "nginx", "another program", "words"],
+)
+def test_irrelevant_text_accuses_nobody(text: str, tmp_path: Path) -> None:
+    """Nothing readable, insufficient evidence, or health: never a cause."""
+    (tmp_path / "x.log").write_text(text, encoding="utf-8")
+    try:
+        answer = ask(tmp_path)
+    except NothingReadableError:
+        return
+    assert answer.cause in UNDECIDED
+    assert answer.confidence != "established"
+
+
+def _one_liners() -> Iterator[tuple[str, str]]:
+    """One true example of every third signature that can decide a cause."""
+    library = pipeline.load_library()
+    decisive = sorted({name for cause in library.causes.values() for name in cause.decisive if name in library.signatures})
+    for name in decisive[::3]:
+        example = next((e for e in library.signatures[name].examples if e.pattern), None)
+        if example is not None and "\n" not in example.text:
+            yield name, example.text
+
+
+@pytest.mark.parametrize(("signature", "text"), list(_one_liners()), ids=[name for name, _ in _one_liners()])
+def test_one_line_is_never_established(signature: str, text: str, tmp_path: Path) -> None:
+    """A pasted error gives a cause that knows it, or none, and never more than `likely`."""
+    (tmp_path / "error.txt").write_text(text + "\n", encoding="utf-8")
+    try:
+        answer = ask(tmp_path)
+    except NothingReadableError:
+        return
+    assert answer.confidence != "established"
+    assert answer.cause in UNDECIDED or answer.report.diagnosis.first_cause is not None
+
+
+def test_relations_are_not_empty() -> None:
+    """There is something to try them on."""
+    assert len(CASES) >= 40
+    assert len(DECIDED) >= 30
