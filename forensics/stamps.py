@@ -37,6 +37,7 @@ _CTIME = regex.compile(
     r"(?:(?P<wd>\p{L}{2,4}\.?) +)?(?P<mon>\p{L}{3,5}\.?|\d{1,2}月) +(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
     r"(?P<frac>\.\d{1,9})?(?: (?P<y>\d{4}))?"
 )
+_HMS = regex.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?", regex.ASCII)
 _RFC1123 = regex.compile(r"\p{L}{3}, \d\d \p{L}{3} (?!000|1970)\d{4} \d\d:\d\d:\d\d(?: (?:[+-]\d{4}|[A-Z]{2,5}))?")
 _AGE_PART = regex.compile(r"(\d+)([ywdhms])")
 _AGE = regex.compile(r"(?:\d+[ywdhms])+")
@@ -142,9 +143,13 @@ def ctime(text: str, layer: str, zone: str = "") -> RawStamp | None:
 
 def month_day(month: int, day: int, hms: str, layer: str) -> RawStamp | None:
     """`11`, `29`, `21:25:17[.123456]`: the yearless stamps of vLLM and klog."""
-    clock, _, fraction = hms.partition(".")
-    h, mi, s = (int(part) for part in clock.split(":"))
-    seconds = _moment(YEARLESS_YEAR, month, day, h, mi, s, float("0." + fraction) if fraction else 0.0)
+    found = _HMS.fullmatch(hms)
+    if found is None:
+        return None
+    h, mi, s, fraction = found.groups()
+    seconds = _moment(
+        YEARLESS_YEAR, month, day, int(h), int(mi), int(s), float("0." + fraction) if fraction else 0.0
+    )
     if seconds is None:
         return None
     return RawStamp(StampForm.YEARLESS, layer, seconds, _resolution("." + fraction if fraction else None))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
+import regex
 
 from .encodings import decode
 
 MAX_NAME_CHARS = 1000
-_CONTROLS = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
+_CONTROLS = regex.compile(r"[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]")
 """C0, C1, invisible and bidirectional marks, line separators, lone surrogates."""
-_DRIVE = re.compile(r"[A-Za-z]:")
+_DRIVE = regex.compile(r"[A-Za-z]:")
 
 
 def clean(name: str | bytes) -> tuple[str, bool]:

@@ -40,6 +40,7 @@ Exit codes: 0 done, 1 --fail-on met, 2 usage, 3 nothing readable.
 @click.option("--redact-map", type=_FILE, metavar="FILE",
               help="With --redact strict: file that keeps which name stands for what. Private.")
 @click.option("--no-redact", is_flag=True, help="The same as --redact off.")
+@click.option("--profile", is_flag=True, help="Say on standard error where the time went.")
 @bundle_options
 def analyze(
     paths: tuple[str, ...],
@@ -53,6 +54,7 @@ def analyze(
     redact: str,
     redact_map: Path | None,
     no_redact: bool,
+    profile: bool,
 ) -> None:
     """Analyse BUNDLE (folder, archive, log file, or - for stdin) and print a post-mortem.
 
@@ -64,6 +66,7 @@ def analyze(
         from ..report import pseudonyms, seal
         from ..report.gate import Gate
         from ..report.render import prepare
+        from ..stopwatch import Stopwatch
 
         chosen = output_stage.targets(forms, template, output)
         zone = None if display_tz == "UTC" else zone_of(display_tz, "--display-tz")
@@ -71,13 +74,17 @@ def analyze(
             raise OptionError("--redact-map says which pseudonym stands for what; it needs --redact strict")
         names = pseudonyms.load(redact_map) if redact_map is not None else None
         options = bundle.pipeline()
+        stopwatch = Stopwatch()
         with progress() as hook:
-            report = pipeline.analyze(*paths, options=options, progress=hook)
+            report = pipeline.analyze(*paths, options=options, progress=hook, stopwatch=stopwatch)
         say_diagnostics(report.diagnostics)
         if any(form in ("json", "template") for form, _ in chosen):
             report = seal.sealed(report, paths, options.budget)
         gate = Gate("off" if no_redact else redact, names)
-        output_stage.write_all(prepare(report, lang, gate), chosen, template, zone)
+        with stopwatch.stage("report"):
+            output_stage.write_all(prepare(report, lang, gate), chosen, template, zone)
+        if profile:
+            click.echo(stopwatch.table(), err=True)
         if redact_map is not None:
             output_stage.write_private(pseudonyms.dump(gate.names), redact_map)
         verdict = report.diagnosis.verdict

@@ -95,9 +95,9 @@ def _names(reading: Reading) -> Iterator[tuple[str, str]]:
 
 def _joined(reading: Reading) -> Mapping[str, dict[str, str]]:
     """Path → the entity that a file without an owner was found to belong to, and what gave it away."""
-    from ..diagnosis import entities
+    from ..diagnosis import placing
 
-    known = entities.build(reading.sources, reading.events)
+    known = placing.build(reading.events)
     reasons = {join.left: join.reason for join in known.joins} | {join.right: join.reason for join in known.joins}
     found = {}
     for source in reading.sources:

@@ -61,6 +61,17 @@ class Clocks:
         unsure_s = skewed + max((abs(step.ahead_s) for step in before), default=0.0)
         return unsure_s + 1.0 if unsure_s else 0.0
 
+    def utc(self, index: int, line: int, wall: float) -> float | None:
+        """A printed time of a lane as Unix time."""
+        solution = self.solutions.get(index)
+        if solution is None:
+            return None
+        utc, _ = solution.at(line, wall)
+        skew_s, _ = self.skew(solution.frame)
+        if self.steps.steps:
+            skew_s += self.steps.ahead(index, line, utc)[0]
+        return utc - skew_s
+
     def instant(self, index: int, line: int, wall: float, resolution_s: float) -> Timestamp | None:
         """A printed time of a lane as an instant."""
         solution = self.solutions.get(index)
@@ -116,7 +127,8 @@ def events(clocks: Clocks, ordered_sources: frozenset[str]) -> tuple[Event, ...]
     """All events with their times; lines without a stamp get the interval of their neighbours."""
     everything = clocks.lanes.events
     times = [clocks.time(number) for number in range(len(everything))]
-    stamped = _rows(clocks, ordered_sources)
+    unsure = {event.locator.source for event, time in zip(everything, times, strict=True) if time is None}
+    stamped = _rows(clocks, ordered_sources & unsure)
     for event, time in zip(everything, times, strict=True):
         if time is not None and event.locator.source in stamped:
             stamped[event.locator.source][event.locator.line] = time
@@ -189,8 +201,10 @@ def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], floa
     if not indexes:
         return replace(series, form=StampForm.INSTANT, stamps=array("d", [math.nan]) * len(series.stamps))
     converted = array("d")
+    index = indexes[0]
     for line, seconds in zip(series.lines, series.stamps, strict=True):
-        index = next((i for i in reversed(indexes) if lanes.lanes[i].lines[0] <= line), indexes[0])  # its boot
+        if len(indexes) > 1:
+            index = next((i for i in reversed(indexes) if lanes.lanes[i].lines[0] <= line), indexes[0])  # its boot
         instant = memo.get((index, line))
         if instant is None:
             instant = memo[index, line] = _row_instant(clocks, index, line, seconds)
@@ -201,5 +215,5 @@ def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], floa
 def _row_instant(clocks: Clocks, index: int, line: int, seconds: float) -> float:
     if not plausible(clocks.lanes.lanes[index].key.form, seconds):
         return math.nan
-    time = clocks.instant(index, line, clocks.lanes.lanes[index].wall_of(line, seconds), 0.0)
-    return math.nan if time is None or time.utc_s is None else time.utc_s
+    utc_s = clocks.utc(index, line, clocks.lanes.lanes[index].wall_of(line, seconds))
+    return math.nan if utc_s is None else utc_s

@@ -71,14 +71,13 @@ class Hints:
         ]
         self.newest_s = max(lasts, default=None)
         for event, places in zip(lanes.events, lanes.places, strict=True):
-            stamped = list(zip(event.stamps, places, strict=False))
-            instant = next((self._instant(place) for _, place in reversed(stamped) if self._instant(place)), None)
-            for _, (index, position) in stamped:
+            known: tuple[float, float] | None = None
+            for _, (index, position) in zip(event.stamps, places, strict=False):
                 if index >= 0:
                     self.members[index].append((position, event))
-            if instant is None or instant[1] > _NEAR_S:
-                continue
-            self._remember(event, instant[0], stamped[-1][1][0])
+                    known = self._instant((index, position)) or known
+            if known is not None and known[1] <= _NEAR_S:
+                self._remember(event, known[0], places[len(event.stamps) - 1][0])
         self.deaths.sort()
 
     def _remember(self, event: Event, seconds: float, lane: int) -> None:

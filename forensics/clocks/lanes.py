@@ -10,6 +10,8 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import itemgetter
+from typing import NamedTuple
 
 import regex
 
@@ -86,12 +88,13 @@ class Lanes:
     stampers: Stampers
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     line: int
+    stamp: int
+    """Which of the line's stamps; -1 for a row of numbers."""
     seconds: float
     event: int
-    stamp: int
+    """Number of the event, -1 for a row of numbers."""
     zone: str = ""
 
 
@@ -106,7 +109,7 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
             if not plausible(stamp.form, stamp.seconds):
                 continue
             key = stampers.key(event, stamp.layer, stamp.form)
-            entries.setdefault(key, []).append(_Entry(event.locator.line, stamp.seconds, number, position, stamp.zone))
+            entries.setdefault(key, []).append(_Entry(event.locator.line, position, stamp.seconds, number, stamp.zone))
             resolutions[key] = max(resolutions.get(key, 0.0), stamp.resolution_s)
     for _, part in parsed:
         for key, rows in _series_rows(part.samples, stampers).items():
@@ -115,7 +118,7 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
     result = Lanes([], events, [((-1, -1),) * len(event.stamps) for event in events], {}, stampers)
     found: dict[int, dict[int, tuple[int, int]]] = {}
     for key in sorted(entries):
-        for boot, part_entries in enumerate(_boots(key, sorted(entries[key], key=lambda e: (e.line, e.stamp)))):
+        for boot, part_entries in enumerate(_boots(key, sorted(entries[key], key=itemgetter(0, 1)))):
             lane = Lane(len(result.lanes), key, boot=boot, resolution_s=resolutions[key])
             for position, entry in enumerate(part_entries):
                 lane.lines.append(entry.line)
@@ -164,7 +167,7 @@ def _series_rows(series: Sequence[Samples], stampers: Stampers) -> Mapping[LaneK
         for position in range(0, len(samples.lines), step):
             if plausible(samples.form, samples.stamps[position]):
                 row.setdefault(samples.lines[position], samples.stamps[position])
-    return {key: [_Entry(line, seconds, -1, -1) for line, seconds in row.items()] for key, row in rows.items() if row}
+    return {key: [_Entry(line, -1, seconds, -1) for line, seconds in row.items()] for key, row in rows.items() if row}
 
 
 def _boots(key: LaneKey, entries: list[_Entry]) -> list[list[_Entry]]:

@@ -70,6 +70,13 @@ class Solution:
         constant, doubt_s = self._constant(piece, wall)
         return wall + constant, doubt_s
 
+    def instants(self, lines: Sequence[int], walls: Sequence[float]) -> list[float]:
+        """The instants of many printed times."""
+        if len(self.pieces) == 1 and len(self.pieces[0].constants) == 1:
+            constant = self.pieces[0].constants[0]
+            return [wall + constant for wall in walls]
+        return [self.at(line, wall)[0] for line, wall in zip(lines, walls, strict=True)]
+
     def _constant(self, piece: Piece, wall: float) -> tuple[float, float]:
         walls, constants = piece.walls, piece.constants
         if len(walls) == 1:

@@ -123,7 +123,7 @@ class Steps:
         lane, solution = self.lanes.lanes[index], self.solutions[index]
         if step.ahead_s < 0 or not lane.ordered:
             return None
-        shown = [solution.at(line, wall)[0] for line, wall in zip(lane.lines, lane.walls, strict=True)]
+        shown = solution.instants(lane.lines, lane.walls)
         for position, (earlier, later) in enumerate(pairwise(shown)):
             if earlier - later > 0.3 * step.ahead_s and step.after_s - 5 <= later and earlier <= step.before_s + 5:
                 return lane.lines[position + 1]
@@ -206,14 +206,16 @@ def _witnessed(
 
 def _unsaid(lane: Lane, solution: Solution) -> Iterator[Step]:
     """Falls of a lane: either side may be the right one."""
-    shown = [solution.at(line, wall)[0] for line, wall in zip(lane.lines, lane.walls, strict=True)]
+    shown = solution.instants(lane.lines, lane.walls)
     falls = []
     for position in range(1, len(shown)):
         fall = shown[position - 1] - shown[position]
+        if not _UNSAID_S[0] < fall < _UNSAID_S[1]:
+            continue
         following = shown[position : position + _SUSTAINED]
         spike = position > 1 and shown[position] >= shown[position - 2]  # one late stamp, not a set clock
         below = all(later < shown[position - 1] for later in following)
-        if _UNSAID_S[0] < fall < _UNSAID_S[1] and below and not spike:
+        if below and not spike:
             falls.append((position, fall))
     if len(falls) > _MOST:
         return

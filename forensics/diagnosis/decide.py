@@ -8,10 +8,10 @@ from dataclasses import replace
 from ..model import Event, Finding, Locator, Samples, Source
 from ..signatures import Library
 from . import deaths as death_stage
-from . import entities as entity_stage
 from . import evidence as evidence_stage
-from . import facts, gaps, impact, ledger, lives, rank, rules, trends
+from . import facts, gaps, impact, ledger, lives, placing, rank, rules, trends
 from .case import Case
+from .entities import ENGINE_COMM
 from .judge import first_cause, incident_of
 from .model import Death, Diagnosis, Incident
 from .quiet import no_fault, without_death
@@ -47,7 +47,7 @@ def build_case(
     library: Library,
 ) -> Case:
     """Index the facts and derive entities, lives, deaths and trends from them."""
-    joined = entity_stage.build(sources, events)
+    joined = placing.build(events)
     at: dict[tuple[str, int], list[Finding]] = {}
     hits: dict[str, list[Finding]] = {}
     kinds: dict[str, list[Event]] = {}
@@ -106,7 +106,7 @@ def _of_engine(case: Case, death: Death) -> bool:
     words = " ".join(
         map(str, (*spec.fields.get("command", ()), *spec.fields.get("args", ()), spec.fields.get("image", "")))
     )
-    return bool(spec.fields.get("gpus")) or bool(entity_stage.ENGINE_COMM.search(words))
+    return bool(spec.fields.get("gpus")) or bool(ENGINE_COMM.search(words))
 
 
 def _importance(incident: Incident) -> tuple[bool, int, float, str]:

@@ -19,6 +19,7 @@ from .json_yaml import read_json
 from .k8s_objects import quoted
 from .k8s_values import instant_at, known, shown, terminated_text
 from .located import Object, dig, int_at, line_at, object_at, strings_at, text_at
+from .numerals import is_whole
 from .tables import Header, header_of
 
 LAYER = "docker"
@@ -232,13 +233,13 @@ def ago(text: str) -> RawStamp | None:
     if found is None:
         return None
     unit = _UNIT_S[found["unit"]]
-    count = int(found["count"]) if found["count"].isdigit() else 0 if found["count"].startswith("Less") else 1
+    count = int(found["count"]) if is_whole(found["count"]) else 0 if found["count"].startswith("Less") else 1
     return RawStamp(StampForm.AGE, LAYER, count * unit + unit / 2, unit)
 
 
 _DOCKER_PS = ("CONTAINER ID", "IMAGE", "COMMAND", "CREATED", "STATUS")
 _CRICTL_PS = ("CONTAINER", "IMAGE", "CREATED", "STATE", "NAME", "ATTEMPT")
-_EXITED = regex.compile(r"Exited \((?P<code>-?\d+)\) (?P<ago>.*)")
+_EXITED = regex.compile(r"Exited \((?P<code>-?\d{1,9})\) (?P<ago>.*)")
 
 
 def _ps_header(line: str) -> Header | None:

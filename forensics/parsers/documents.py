@@ -25,9 +25,9 @@ _SERVICES = regex.compile(r"^services:\s*(?:#.*)?$", regex.MULTILINE)
 _SERVICE_KEY = regex.compile(r"^\s+(?:image|build):", regex.MULTILINE)
 _YAML_PATH = regex.compile(r"\.ya?ml(?:[.~_-][\w.-]*)?$", regex.IGNORECASE)
 _BACKUP = regex.compile(r"(?:[._-](?:bak|old|orig|save|backup)\b|~$)", regex.IGNORECASE)
-_SIZE = regex.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[bkmgt]?)b?", regex.IGNORECASE)
+_SIZE = regex.compile(r"(?P<number>\d{1,18}(?:\.\d{1,18})?) ?(?P<unit>[bkmgt]?)b?", regex.IGNORECASE)
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_DURATION = regex.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+)s)?")
+_DURATION = regex.compile(r"(?:(?P<h>\d{1,9})h)?(?:(?P<m>\d{1,9})m)?(?:(?P<s>\d{1,9})s)?")
 
 
 def size_bytes(text: str) -> int | None:

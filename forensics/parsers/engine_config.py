@@ -104,7 +104,7 @@ _ALIASES = {
 _SWITCHES = regex.compile(r"(?:enable|disable|enforce|trust|skip|return)_\w+|headless")
 """Flags without a value: a word after them is a positional argument."""
 _HUMAN_INTEGERS = frozenset({"max_model_len", "max_num_batched_tokens", "kv_cache_memory_bytes"})
-_HUMAN = regex.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
+_HUMAN = regex.compile(r"(\d{1,18}(?:\.\d{1,18})?)([kKmMgGtT])")
 _FACTORS = {
     "k": 1000,
     "K": 1 << 10,

@@ -11,11 +11,12 @@ import regex
 from ..model import Event, Locator, RawStamp, Scope
 from . import cgroup
 from .dates import date_command
+from .numerals import is_whole
 from .points import Points
 from .sections import Section
 from .sizes import size_bytes
 
-_MEMINFO = regex.compile(r"(?P<key>[A-Za-z][\w()]*):\s+(?P<value>\d+)(?P<unit> kB)?")
+_MEMINFO = regex.compile(r"(?P<key>[A-Za-z][\w()]*):\s+(?P<value>\d{1,18})(?P<unit> kB)?")
 _FREE_HEADER = regex.compile(r"\s+total\s+used\s+free\s+.*")
 _FREE_ROW = regex.compile(r"(?P<name>Mem|Swap|Total|内存|交换|Speicher|Swap)[:：]\s*(?P<cells>.*)")
 _FREE_UNITS = {
@@ -23,7 +24,7 @@ _FREE_UNITS = {
     "gibi": 1 << 30, "kilo": 10**3, "mega": 10**6, "giga": 10**9,
 }  # fmt: skip
 _VMSTAT_S = regex.compile(
-    r"\s*(?P<value>\d+) K (?P<key>total memory|used memory|free memory|total swap|used swap|free swap)"
+    r"\s*(?P<value>\d{1,18}) K (?P<key>total memory|used memory|free memory|total swap|used swap|free swap)"
 )
 _VMSTAT_KEYS = {
     "total memory": "mem_total_kib", "used memory": "mem_used_kib", "free memory": "mem_free_kib",
@@ -35,7 +36,7 @@ _STATUS_KEYS = {
     "VmRSS": "rss_kib", "VmSize": "vsz_kib", "VmHWM": "peak_rss_kib", "VmSwap": "swap_kib",
     "RssAnon": "anon_rss_kib", "RssShmem": "shmem_rss_kib",
 }  # fmt: skip
-_COUNTER = regex.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d+)")
+_COUNTER = regex.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,18})")
 _SNAKE = regex.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -160,7 +161,7 @@ def _free_unit(section: Section) -> int:
         if option in _FREE_UNITS:
             return _FREE_UNITS[option]
     rows = [found["cells"].split() for text in section.lines if (found := _FREE_ROW.match(text))]
-    total = int(rows[0][0]) if rows and rows[0] and rows[0][0].isdigit() else 1 << 30
+    total = int(rows[0][0]) if rows and rows[0] and is_whole(rows[0][0]) else 1 << 30
     return 1 << 30 if total < 1 << 12 else 1 << 20 if total < 1 << 22 else 1 << 10 if total < 1 << 33 else 1
 
 
@@ -184,7 +185,7 @@ def _read_vmstat(section: Section, source: str, stamp: RawStamp | None, points: 
                     ("buff", "mem_buffers"),
                     ("cache", "mem_cache"),
                 )
-                if row.get(theirs, "").isdigit()
+                if is_whole(row.get(theirs, ""))
             }
             when = date_command(f"{' '.join(cells[-2:])}{zone}", "host") if ":" in cells[-1] else stamp
             if when is not None:
@@ -199,14 +200,14 @@ def _read_vmstat(section: Section, source: str, stamp: RawStamp | None, points: 
 def _read_status(section: Section, source: str, stamp: RawStamp | None) -> list[Event]:
     """/proc/PID/status → a `process` event."""
     pairs = {key: value.strip() for line in section.filled for key, _, value in [line.partition(":")]}
-    if not pairs.get("Pid", "").isdigit():
+    if not is_whole(pairs.get("Pid", "")):
         return []
     fields: dict[str, object] = {"pid": int(pairs["Pid"]), "command": pairs.get("Name", "")}
     for key, ours in _STATUS_KEYS.items():
         number = pairs.get(key, "").removesuffix(" kB")
-        if number.isdigit():
+        if is_whole(number):
             fields[ours] = int(number)
-    if pairs.get("PPid", "").isdigit():
+    if is_whole(pairs.get("PPid", "")):
         fields["ppid"] = int(pairs["PPid"])
     text = f"pid {fields['pid']} {fields['command']} rss={fields.get('rss_kib', '?')} KiB"
     return [_event(section, source, text, fields, stamp, kind="process")]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import regex
 
 from ..model import Event, Locator, RawStamp
+from .numerals import is_whole
 from .sections import Section
 from .sizes import human, size_bytes
 
@@ -31,7 +32,7 @@ def read_ps(section: Section, source: str, stamp: RawStamp | None) -> list[Event
             columns = line.split()
         elif columns and line.strip():
             row = _row(columns, line)
-            if row is None or not row.get("PID", "").isdigit() or row["PID"] in threads:
+            if row is None or not is_whole(row.get("PID", "")) or row["PID"] in threads:
                 continue
             if "LWP" in row:  # `ps -L` repeats the process for each thread
                 threads.add(row["PID"])
@@ -80,7 +81,7 @@ def _process(
             fields[key] = value
     for column, key in (("STAT", "stat"), ("S", "stat"), ("PPID", "ppid")):
         if column in row:
-            fields[key] = int(row[column]) if key == "ppid" and row[column].isdigit() else row[column]
+            fields[key] = int(row[column]) if key == "ppid" and is_whole(row[column]) else row[column]
     size = "" if rss is None else f" rss={rss} KiB"
     return Event(
         Locator(source, number, number), "process", "host", f"pid {row['PID']} {command}{size}",

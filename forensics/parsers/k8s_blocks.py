@@ -10,6 +10,7 @@ import regex
 from .k8s_containers import Lines, add_containers, add_volumes, with_messages
 from .k8s_values import utc
 from .located import Array, Object
+from .numerals import is_whole
 from .tables import titled
 
 _KEY = regex.compile(r"(?P<key>[A-Z][\w /()-]*?):(?:\s+(?P<value>.*))?")
@@ -147,7 +148,7 @@ def fill_node(node: Object, blocks: Blocks) -> None:
     add_conditions(status, blocks)
 
 
-_AMOUNTS = regex.compile(r"(\d+) (\w+)")
+_AMOUNTS = regex.compile(r"(\d{1,9}) (\w+)")
 _REPLICAS = {
     "desired": ("spec", "replicas"), "updated": ("status", "updatedReplicas"),
     "available": ("status", "availableReplicas"), "unavailable": ("status", "unavailableReplicas"),
@@ -170,7 +171,7 @@ def fill_workload(workload: Object, blocks: Blocks) -> None:
             part, key = _REPLICAS[word]
             parts[part].put(key, int(amount), blocks.get("Replicas").line)
     for title, (part, key) in _COUNTS.items():
-        if blocks.value(title).isdigit():
+        if is_whole(blocks.value(title)):
             parts[part].put(key, int(blocks.value(title)), blocks.get(title).line)
     for title in ("Pods Status", "Pods Statuses"):
         for amount, word in _AMOUNTS.findall(blocks.value(title)):

@@ -19,7 +19,7 @@ from .k8s_values import container_of_path, gpus, instant_at, known, scope_of_mes
 from .located import Object, dig, int_at, line_at, object_at, objects_at, text_at
 
 MESSAGE_CHARS = 8192
-_COUNTED_AGE = regex.compile(r"(?P<last>\S+)(?: \(x(?P<count>\d+) over (?P<first>\S+)\))?")
+_COUNTED_AGE = regex.compile(r"(?P<last>\S+)(?: \(x(?P<count>\d{1,9}) over (?P<first>\S+)\))?")
 _CONTROL_PLANE = regex.compile(r"scheduler|controller|autoscaler")
 """Components whose host is where they run, not where the event happened."""
 _RECOVERY_S = 24 * 3600.0

@@ -8,6 +8,7 @@ import regex
 
 from .k8s_values import utc
 from .located import Array, Object
+from .numerals import is_whole
 
 Lines = list[tuple[int, str]]
 """(line number, text) in order."""
@@ -22,9 +23,9 @@ _MOUNT = regex.compile(r"\s+(?P<path>/\S*) from (?P<name>\S+) \(")
 _ENV = regex.compile(r"(?P<name>[\w.-]+):\s*(?P<value>.*)")
 _REFERENCE = regex.compile(r"<set to the |\(v1:|<Type:|<unknown>$|<resource ")
 _PROBE = regex.compile(
-    r"(?P<what>.*?) ?delay=(?P<delay>\d+)s timeout=(?P<timeout>\d+)s period=(?P<period>\d+)s (?P<rest>.*)"
+    r"(?P<what>.*?) ?delay=(?P<delay>\d{1,9})s timeout=(?P<timeout>\d{1,9})s period=(?P<period>\d{1,9})s (?P<rest>.*)"
 )
-_THRESHOLD = regex.compile(r"#?(success|failure)(?:Threshold)?=(\d+)")
+_THRESHOLD = regex.compile(r"#?(success|failure)(?:Threshold)?=(\d{1,9})")
 _HTTP = regex.compile(r"http-get (?P<scheme>\w+)://(?P<host>\[[^\]]*\]|[^:/]*):(?P<port>[^/]*)(?P<path>/.*)?")
 
 
@@ -98,7 +99,7 @@ def _put(key: str, value: str, line: int, items: Lines, spec: Object, status: Ob
         status.put("state" if key == "State" else "lastState", _state(value, line, items), line)
     elif key == "Ready":
         status.put("ready", value == "True", line)
-    elif key == "Restart Count" and value.isdigit():
+    elif key == "Restart Count" and is_whole(value):
         status.put("restartCount", int(value), line)
     elif key in ("Limits", "Requests"):
         resources = spec.get("resources")

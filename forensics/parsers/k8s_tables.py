@@ -17,12 +17,13 @@ from ..model import Event, Locator, Scope
 from .k8s_cluster import Occurrence, occurrence_event, with_age
 from .k8s_containers import Lines
 from .k8s_values import instant, known, quantity, shown
+from .numerals import is_whole
 from .tables import Header, header_of
 
 Cells = Mapping[str, str]
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
-_RESTARTS = regex.compile(r"(?P<count>\d+)(?: \((?P<age>\S+) ago\))?")
-_READY = regex.compile(r"(?P<ready>\d+)/(?P<total>\d+)")
+_RESTARTS = regex.compile(r"(?P<count>\d{1,9})(?: \((?P<age>\S+) ago\))?")
+_READY = regex.compile(r"(?P<ready>\d{1,9})/(?P<total>\d{1,9})")
 _SOURCE_HOST = regex.compile(r"(?P<component>[^,]*)(?:, (?P<host>\S+))?")
 _NAME_PREFIX = regex.compile(r"(?P<kind>[a-z]+)(?:\.[a-z0-9.-]+)?/(?=\S)")
 _CUT = regex.compile(r"(?<!<[a-z]{1,9})>$")
@@ -72,7 +73,7 @@ def is_known(header: Header) -> bool:
 
 
 _PLAIN_POD = regex.compile(
-    r"(?:(?P<namespace>[a-z0-9-]+) +)?(?P<name>[a-z0-9][a-z0-9.-]+) +(?P<ready>\d+/\d+)"
+    r"(?:(?P<namespace>[a-z0-9-]+) +)?(?P<name>[a-z0-9][a-z0-9.-]+) +(?P<ready>\d{1,9}/\d{1,9})"
     r" +(?P<status>[A-Z][\w:/.-]+) +(?P<restarts>\d+(?: \(\S+ ago\))?)"
     r" +(?P<age>\d\w*)(?: +(?P<ip>\S+) +(?P<node>\S+).*)?"
 )
@@ -175,7 +176,7 @@ def _event(cells: Cells, place: Locator) -> Event | None:
         object_kind=_KINDS.get(kind.lower(), kind.capitalize()), object_name=name,
         namespace=cells.get("NAMESPACE", ""), field_path=_cell(cells, ("SUBOBJECT",)),
         component=origin["component"] if origin else "", host=(origin["host"] or "") if origin else "",
-        count=int(cells["COUNT"]) if cells.get("COUNT", "").isdigit() else None,
+        count=int(cells["COUNT"]) if is_whole(cells.get("COUNT", "")) else None,
     )  # fmt: skip
     last, first = _cell(cells, _LAST_SEEN), _cell(cells, _FIRST_SEEN)
     seen = with_age(seen, last)
@@ -210,7 +211,7 @@ def _workload(kind: str, cells: Cells, place: Locator) -> Event | None:
     prefix, name = _name(cells)
     kind = _KINDS.get(prefix, prefix.capitalize()) if prefix else kind
     ready = _READY.match(cells.get("READY") or cells.get("COMPLETIONS") or "")
-    numbers = {column: int(cells[column]) for column in cells if cells[column].isdigit()}
+    numbers = {column: int(cells[column]) for column in cells if is_whole(cells[column])}
     desired = int(ready["total"]) if ready else numbers.get("DESIRED")
     have = numbers.get("AVAILABLE", int(ready["ready"]) if ready else numbers.get("READY"))
     if not name or (desired is None and have is None):
@@ -241,7 +242,7 @@ def _top(cells: Cells, place: Locator) -> Event | None:
 
 def _revision(cells: Cells, place: Locator) -> Event | None:
     revision = cells["REVISION"]
-    if not revision.isdigit():
+    if not is_whole(revision):
         return None
     cause = _cell(cells, ("CHANGE-CAUSE",))
     return _made("log", f"revision {revision}: {cause or 'no change cause recorded'}", place, Scope(),

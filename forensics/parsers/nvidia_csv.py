@@ -17,6 +17,7 @@ from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Severity
 from ..scan import Scanned, SeriesSpec
 from ..sources import Format, Head
 from .dates import date_command
+from .numerals import is_whole
 from .nvidia_rows import LAYER, GpuTable, ProcessTable, Row, number
 
 _ROWS = SeriesSpec(anchor="", pattern=r"^(.*)$", groups=("row",))
@@ -86,7 +87,7 @@ def _guess_column(cells: Sequence[str]) -> str:
         return "power.draw"
     if all(cell.endswith(" %") or cell.startswith("[") for cell in cells):
         return "utilization.gpu"
-    if all(cell.isdigit() and int(cell) < 64 for cell in cells) and len(set(cells)) <= 16:
+    if all(is_whole(cell) and int(cell) < 64 for cell in cells) and len(set(cells)) <= 16:
         return "index"
     return ""
 

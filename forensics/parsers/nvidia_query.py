@@ -8,6 +8,7 @@ import regex
 
 from ..model import Parsed, RawStamp
 from .dates import date_command
+from .numerals import is_whole
 from .nvidia_rows import LAYER, GpuTable, ProcessTable, Row, bus_id, number
 
 _KEY = regex.compile(r"(?P<indent> *)(?P<key>[^:]+?)(?:\s*: (?P<value>.*)|\s*:?\s*)")
@@ -77,7 +78,7 @@ def read_query(lines: Sequence[str], source: str, first: int) -> Parsed:
             values[column] = str(int(float(values.get(column, "0")) + (number(value) or 0)))
         elif path in _COLUMNS:
             values[_COLUMNS[path]] = value
-        elif path[-1] == "Process ID" and value.isdigit():
+        elif path[-1] == "Process ID" and is_whole(value):
             pid, process = int(value), ""
         elif path[-1] == "Name" and "Process ID" in path[:-1]:
             process = value

@@ -10,6 +10,7 @@ import regex
 
 from .. import stamps
 from ..model import Event, Locator, RawStamp, Scope, StampForm
+from .numerals import is_whole
 from .points import Column, Points
 
 LAYER = "nvidia-smi"
@@ -162,7 +163,7 @@ class GpuTable:
         for name, cell in zip(self._names, row.cells, strict=False):
             if not cell or cell[0] == "[" or cell == "N/A":
                 continue
-            if name == "index" and cell.isdigit():
+            if name == "index" and is_whole(cell):
                 fields["index"] = int(cell)
             elif name in ("pci.bus_id", "gpu_bus_id"):
                 fields["pci_bus_id"] = bus_id(cell)
@@ -215,7 +216,7 @@ class ProcessTable:
             cells[at : at + surplus + 1] = [", ".join(cells[at : at + surplus + 1])]
         named = dict(zip(self._names, cells, strict=False))
         stamp = self._clock.read(named["timestamp"]) if "timestamp" in named else row.outer
-        if not named.get("pid", "").isdigit() or ("timestamp" in named and stamp is None):
+        if not is_whole(named.get("pid", "")) or ("timestamp" in named and stamp is None):
             return False
         gpu = bus_id(named.get("gpu_uuid") or named.get("gpu_bus_id") or named.get("index") or "")
         used = number(named.get("used_gpu_memory") or named.get("used_memory") or "")

@@ -14,28 +14,29 @@ import regex
 from ..model import Event, Locator, Parsed, RawStamp, Scope
 from ..sources import Format, Head
 from .dates import date_command
+from .numerals import is_whole
 from .nvidia_query import read_query
 from .nvidia_rows import LAYER, GpuTable, ProcessTable, Row
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]"
 _FIRST = regex.compile(
-    rf"\|\s+(?P<index>\d+)\s+(?P<name>\S.*?)\s+(?:(?:On|Off|N/A|ERR!)\s+)?\|\s+(?P<bus>{_BUS})\s+\S+\s*\|\s*(?P<ecc>\S+)\s*\|"
+    rf"\|\s+(?P<index>\d{1,9})\s+(?P<name>\S.*?)\s+(?:(?:On|Off|N/A|ERR!)\s+)?\|\s+(?P<bus>{_BUS})\s+\S+\s*\|\s*(?P<ecc>\S+)\s*\|"
 )
 _SECOND = regex.compile(
-    r"\|(?P<cooling>.*?)\|\s*(?:(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB|(?P<lost>[^|]*?))\s*\|\s*(?P<util>\d+%|N/A|ERR!)?\s.*\|"
+    r"\|(?P<cooling>.*?)\|\s*(?:(?P<used>\d{1,15})MiB\s*/\s*(?P<total>\d{1,15})MiB|(?P<lost>[^|]*?))\s*\|\s*(?P<util>\d+%|N/A|ERR!)?\s.*\|"
 )
 _PROCESS = regex.compile(
-    r"\|\s+(?P<gpu>\d+)\s+(?:(?P<gi>N/A|\d+)\s+(?P<ci>N/A|\d+)\s+)?(?P<pid>\d+)\s+(?P<type>C|G|C\+G|M\+C|M)\s+(?P<name>\S.*?)\s+(?:(?P<used>\d+)MiB|N/A)\s*\|"
+    r"\|\s+(?P<gpu>\d{1,9})\s+(?:(?P<gi>N/A|\d+)\s+(?P<ci>N/A|\d+)\s+)?(?P<pid>\d{1,18})\s+(?P<type>C|G|C\+G|M\+C|M)\s+(?P<name>\S.*?)\s+(?:(?P<used>\d{1,15})MiB|N/A)\s*\|"
 )
 _MIG = regex.compile(
-    r"\|\s+(?P<gpu>\d+)\s+(?P<gi>\d+)\s+(?P<ci>\d+)\s+(?P<dev>\d+)\s+"
-    r"\|\s+(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB\s*\|.*"
+    r"\|\s+(?P<gpu>\d{1,9})\s+(?P<gi>\d{1,9})\s+(?P<ci>\d{1,9})\s+(?P<dev>\d{1,9})\s+"
+    r"\|\s+(?P<used>\d{1,15})MiB\s*/\s*(?P<total>\d{1,15})MiB\s*\|.*"
 )
 _VERSIONS = regex.compile(
     r"\| NVIDIA-SMI (?P<smi>\S+)\s+(?:Driver|KMD) Version: (?P<driver>\S+)\s+"
     r"CUDA(?: UMD)? Version: (?P<cuda>\S+)\s*\|"
 )
-_LIST = regex.compile(r"GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)")
+_LIST = regex.compile(r"GPU (?P<index>\d{1,9}): (?P<name>.+?) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)")
 _LIST_MIG = regex.compile(
     r"\s+MIG (?P<profile>\S+)\s+Device\s+(?P<device>\d+): \(UUID: (?P<uuid>MIG-[0-9A-Za-z/-]+)\)"
 )
@@ -200,14 +201,14 @@ class _Reader:
         if len(cells) != len(names):
             return
         row = dict(zip(names, cells, strict=True))
-        if not row["gpu"].isdigit():
+        if not is_whole(row["gpu"]):
             return
         if "date" in row and len(row["date"]) == 8 and "time" in row:
             day = row["date"]
             self.stamp = date_command(f"{day[:4]}-{day[4:6]}-{day[6:]} {row['time']}", LAYER)
         if "pid" in row:
-            if row["pid"].isdigit():
-                used = float(row["fb"]) if row.get("fb", "-").isdigit() else None
+            if is_whole(row["pid"]):
+                used = float(row["fb"]) if is_whole(row.get("fb", "-")) else None
                 place = Row(number, (), self.stamp, line)
                 self.processes.note(
                     place, int(row["pid"]), row.get("command", ""), row["gpu"], used, self.stamp
@@ -219,7 +220,7 @@ class _Reader:
             ("gtemp", "gpu_temperature_c"),
             ("pwr", "gpu_power_w"),
         ):
-            if row.get(name, "-").isdigit() and self.stamp is not None:
+            if is_whole(row.get(name, "-")) and self.stamp is not None:
                 self.gpus.points.add(series, Scope(gpu=row["gpu"]), self.stamp, number, float(row[name]))
 
     def _note(self, number: int, text: str) -> Event:

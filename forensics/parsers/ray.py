@@ -29,10 +29,10 @@ _PART = regex.compile(
     r"OOM kill reason: |Selected to kill: \(|Memory on the node \(IP: |Ray killed \d+ worker"
 )
 _USERS = "Top 10 memory users"
-_USER = regex.compile(r"(?P<pid>\d+)\s+(?P<gb>\d+\.\d+)\s+(?P<command>\S.*)")
-_VICTIM = regex.compile(r"Selected to kill: \(.*?\bpid=(\d+)|where the task \(.*?\bpid=(\d+)")
+_USER = regex.compile(r"(?P<pid>\d{1,18})\s+(?P<gb>\d{1,18}\.\d{1,18})\s+(?P<command>\S.*)")
+_VICTIM = regex.compile(r"Selected to kill: \(.*?\bpid=(\d{1,18})|where the task \(.*?\bpid=(\d{1,18})")
 _EXIT_TYPE = regex.compile(r"(?:exit_type = |Worker exit type: )(\w+)")
-_WORKER_PID = regex.compile(r"(?:Worker PID: |worker process with pid |pgid=)(\d+)")
+_WORKER_PID = regex.compile(r"(?:Worker PID: |worker process with pid |pgid=)(\d{1,18})")
 _ADDRESS = regex.compile(
     r"(?:Worker IP address: |address = |on the node \(IP: |, IP: )(\d+\.\d+\.\d+\.\d+|[0-9a-f:]{3,39})\b"
 )

@@ -17,6 +17,7 @@ from .. import stamps
 from ..model import Event, Scope
 from .k8s_values import known, terminated_text
 from .log import Assembled, Dialect, event_of
+from .numerals import is_whole
 from .records import Record
 
 _TEXT_CHARS = 4000
@@ -48,13 +49,13 @@ _EXIT = regex.compile(
     rf"received (?:container )?exit event .*?(?:container_id:\"|ContainerID:)(?P<id>{_ID})\"?,?"
     rf"\s*(?:id:\"|ID:)(?P<process>{_ID}|[^\s\",]+)"
 )
-_EXIT_STATUS = regex.compile(r"(?:exit_status|ExitStatus):(\d+)")
-_EXITED_PROTO = regex.compile(r"exited_at:\{seconds:(?P<s>\d+)(?:\s+nanos:(?P<n>\d+))?")
+_EXIT_STATUS = regex.compile(r"(?:exit_status|ExitStatus):(\d{1,9})(?!\d)")
+_EXITED_PROTO = regex.compile(r"exited_at:\{seconds:(?P<s>\d{1,11})(?!\d)(?:\s+nanos:(?P<n>\d{1,9})(?!\d))?")
 _EXITED_GO = regex.compile(r"ExitedAt:(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [+-]\d{4})")
 _STARTED = regex.compile(rf"StartContainer for \"(?P<id>{_ID})\" returns successfully")
 _STOP = regex.compile(
-    rf"StopContainer for \"(?P<id>{_ID})\" with timeout (?P<grace>\d+) \(s\)|"
-    rf"Stopping container: (?P<id2>{_ID}) \(timeout: (?P<grace2>\d+)s\)"
+    rf"StopContainer for \"(?P<id>{_ID})\" with timeout (?P<grace>\d{1,18}) \(s\)|"
+    rf"Stopping container: (?P<id2>{_ID}) \(timeout: (?P<grace2>\d{1,18})s\)"
 )
 _KILL = regex.compile(
     rf"Kill container \"(?P<id>{_ID})\"|"
@@ -83,7 +84,7 @@ class _Names:
             pod = self.sandboxes.setdefault(found["sandbox"], Scope())
             attempt = _meta(found["meta"], "Attempt")
             owner = Scope(container=_meta(found["meta"], "Name"), container_id=found["id"]).merged(pod)
-            self.containers[found["id"]] = (owner, int(attempt) if attempt.isdigit() else 0)
+            self.containers[found["id"]] = (owner, int(attempt) if is_whole(attempt) else 0)
         elif found := _CRIO_NAMED.search(text) or _CRIO_STARTED.search(text):
             owner = Scope(
                 namespace=found["namespace"],

@@ -15,6 +15,7 @@ import regex
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity, StampForm
 from ..sources import Format, Head
+from .numerals import is_whole
 from .points import Points
 from .records import clean
 from .sizes import size_bytes
@@ -97,7 +98,7 @@ class _Reader:
             width = len(self.columns)
             row = dict(zip(self.columns, [*cells[: width - 1], " ".join(cells[width - 1 :])], strict=False))
             rss, pid = row.get("RSS", ""), row.get("PID", "")
-            if rss.isdigit() and pid.isdigit():
+            if is_whole(rss) and is_whole(pid):
                 scope = Scope(process=row.get("Command", ""), pid=int(pid))
                 self.points.add("process_rss_mib", scope, stamp, number, int(rss) / 1024)
             return

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import regex
 
 from ..model import Scope
+from .numerals import is_whole
 from .nvidia_rows import bus_id
 
 _MIB = 1 / 2**20
@@ -127,8 +128,8 @@ def scope_of(labels: Mapping[str, str]) -> Scope:
         container="" if container == "POD" else container,
         gpu=first("uuid", "gpu_uuid")
         or bus_id(first("gpu", "gpu_index", "index", "minor_number", "pci_bus_id")),
-        pid=int(pid) if pid.isdigit() else None,
+        pid=int(pid) if is_whole(pid) else None,
         process=f"Engine {int(engine):03d}"
-        if engine.isdigit()
+        if is_whole(engine)
         else first("process", "process_name", "command", "comm"),
     )

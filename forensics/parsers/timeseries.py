@@ -20,6 +20,7 @@ from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severit
 from ..sources import Format, Head
 from . import nvidia_csv
 from .dates import date_command
+from .numerals import is_whole
 from .points import Points
 from .series_names import limit_factor, meaning, scope_of
 from .sizes import size_bytes
@@ -40,7 +41,7 @@ _LABEL = regex.compile(r'(\w+)="+([^"]*)"+')
 def _time(text: str, utc: bool) -> RawStamp | None:
     """Unix seconds or milliseconds, ISO 8601, `date` output, or a time of day."""
     text = text.strip().strip('"')
-    if regex.fullmatch(r"1\d{9}(?:\.\d+)?", text):
+    if regex.fullmatch(r"1\d{9}(?:\.\d{1,12})?", text):
         return stamps.instant(float(text), LAYER, 1.0 if "." not in text else 1e-3)
     if regex.fullmatch(r"1\d{12}", text):
         return stamps.instant(int(text) / 1000, LAYER, 1e-3)
@@ -134,7 +135,7 @@ def _limit_events(row: Sequence[str], limits: Sequence[tuple[int, int]], event: 
     found = []
     for i, factor in limits:
         amount = row[i].strip()
-        if amount.isdigit():
+        if is_whole(amount):
             fields = {"file": "memory.max", "memory_max_bytes": int(amount) * factor}
             found.append(replace(event, text=f"memory.max = {int(amount) * factor}", fields=fields))
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forensics.diagnosis import entities
+from forensics.diagnosis import placing
 from forensics.model import Scope
 
 
@@ -163,4 +163,4 @@ def test_pids_join_nothing(b: ModuleType) -> None:
 )
 def test_workload_of_a_pod(pod: str, workload: str) -> None:
     """Deployment and job suffixes are cut, ordinals of stateful sets stay."""
-    assert entities.workload_of(pod) == workload
+    assert placing.workload_of(pod) == workload

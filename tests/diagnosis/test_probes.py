@@ -188,3 +188,17 @@ def test_a_crash_loop_of_143s_is_no_planned_stop(b: ModuleType) -> None:
           Scope(pod=b.POD, container="vllm"), reason="CrashLoopBackOff", restart_count=3)  # fmt: skip
     w.exited("describe.txt", 491, 143, started=400, restart_count=3)
     assert w.diagnosis().verdict.cause.id != "healthy"
+
+
+@pytest.mark.xfail(strict=True, reason="a run that was told to stop counts as having served, ready or not")
+def test_told_to_stop_while_loading_is_loading(b: ModuleType) -> None:
+    """The kubelet's SIGTERM leaves its mark in the log: the run is draining, but it had never served."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope, loaded=False)
+    shards(w, "a", 10, 8, 32, 9, scope)
+    w.pod(**PROBE)
+    w.probe_kill("events", 90)
+    w.add("a", 90.2, "[shutdown] API server: trigger received signal=15 (SIGTERM)", scope=scope)
+    w.exited("describe.txt", 95, 143, started=0)
+    assert w.diagnosis().verdict.cause.id == "probe_restart_storm"

@@ -82,6 +82,13 @@ def test_a_consequence_may_be_logged_a_little_earlier(b: ModuleType) -> None:
     assert ids(long_before)[0] == "b"
 
 
+@pytest.mark.xfail(strict=True, reason="an unknown time counts as the beginning of time")
+def test_a_consequence_without_a_time_is_folded_too(b: ModuleType) -> None:
+    """A log without stamps beside a kernel line with one: nothing proves that the consequence came first."""
+    ranked = rank.rank(library(A, B), [finding(b, "x.a", 60), finding(b, "x.b", None, 2)], 100)
+    assert ids(ranked) == ["a"]
+
+
 def test_a_contradicted_cause_explains_nothing(b: ModuleType) -> None:
     """A cause with an objection takes nothing away from its rivals."""
     doubtful = replace(A, contradicting=("x.against",))
@@ -131,6 +138,16 @@ def test_weak_findings_never_give_more_than_possible(b: ModuleType, name: str) -
     found = [finding(b, name), finding(b, "x.more", 5, 2)]
     assert word(b, found, of=one) == "possible"
     assert word(b, [*found, finding(b, "x.strong", 0, 3)], of=one) == "established"
+
+
+@pytest.mark.xfail(strict=True, reason="hypotheses are ordered without regard to how weak their decisive findings are")
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_a_weak_finding_loses_to_a_strong_one(b: ModuleType, seconds: float) -> None:
+    """A verdict that is only possible stands above no alternative that is likely, whichever came first."""
+    weak = cause("a", decisive=("derived.oom_unknown_site",))
+    strong = cause("b", decisive=("x.b",))
+    ranked = rank.rank(library(weak, strong), [finding(b, "derived.oom_unknown_site"), finding(b, "x.b", seconds, 2)], 100)
+    assert ids(ranked)[0] == "b"
 
 
 @pytest.mark.parametrize("name", sorted(rank.UNKNOWN_ERRORS))

@@ -70,6 +70,8 @@ def first_uncaught(case: Case, life: Life) -> Event | None:
         inside = life.start.locator.line <= event.locator.line <= life.end.locator.line
         if not inside or event.locator.line <= life.last_sign_line or event.fields.get("chained"):
             continue
+        if not event.complete:
+            continue  # its last line is missing: what was raised is not known
         if not _NO_VERDICT.search(event.text):
             return event
     return None

@@ -1,0 +1,218 @@
+"""Give logs and kernel kills that name no owner to the pod that fits them best, and say why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import regex
+
+from ..bundle.rotation import rotation_of
+from ..model import Event, Scope
+from .entities import ENGINE_CHANNELS, Entities, stated
+
+_HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
+_RUN_WORDS = regex.compile(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
+"""Words by which people tell the runs of one container apart."""
+_FILE_NOISE = regex.compile(
+    r"(?:^|[-_.])(?:previous|prev|current|curr|logs?|kubectl|pod|container|txt|gz|zst|old|new|first|last|run|node|saved|from|start(?:up)?|archive|\d+)(?=[-_.!]|$)",
+    regex.IGNORECASE,
+)
+_KILL_S = 90.0
+_COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
+
+
+def build(events: Sequence[Event]) -> Entities:
+    """All entities of a bundle: what events state, then the owners that can be concluded."""
+    entities = stated(events)
+    _place_files(entities, events)
+    _place_kills(entities, events)
+    return entities
+
+
+def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
+    """Join a kernel kill that names only a cgroup with the pod that it hit.
+
+    `kubectl describe` prints no uid, and after a restart only the new container's id. What is left is the limit of
+    the memcg against the limits of the pod's containers, and the time of an exit that says OOMKilled.
+    """
+    limits: dict[str, list[int]] = {}
+    exits: dict[str, list[tuple[float, float]]] = {}
+    for event in events:
+        pod = entities.of(event)
+        if not pod.startswith("pod:"):
+            continue
+        limit = event.fields.get("memory_limit_bytes")
+        if event.kind == "pod_spec" and isinstance(limit, int):
+            limits.setdefault(pod, []).append(limit)
+        if (
+            event.kind == "container_terminated"
+            and event.fields.get("reason") == "OOMKilled"
+            and event.time.utc_s is not None
+        ):
+            exits.setdefault(pod, []).append((event.time.utc_s, min(event.time.uncertainty_s, 3600.0)))
+    for event in events:
+        victim = entities.of(event)
+        if event.kind != "kernel_oom" or not victim or victim.startswith("pod:"):
+            continue
+        scored = sorted((-_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in {*limits, *exits})
+        if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
+            entities.join(scored[0][1], victim, "kill")
+
+
+def _fit_kill(event: Event, limits: Sequence[int], exits: Sequence[tuple[float, float]]) -> int:
+    limit = event.fields.get("memcg_limit_kib")
+    same_limit = isinstance(limit, int) and any(limit * 1024 in (one, sum(limits)) for one in limits)
+    when = event.time.utc_s
+    spread = min(event.time.uncertainty_s, 3600.0)
+    same_time = when is not None and any(abs(when - moment) <= _KILL_S + slack + spread for moment, slack in exits)
+    return 2 * same_limit + 2 * same_time
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    source: str
+    arguments: dict[str, object]
+    first_s: float | None
+    last_s: float | None
+    sure: bool
+    """True when its times are good to a minute."""
+    starts: int
+    """How often it prints an engine's arguments."""
+
+
+@dataclass(slots=True)
+class _Pod:
+    name: str
+    arguments: list[str] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
+    gpus: int = 0
+    described: bool = False
+
+
+def _place_files(entities: Entities, events: Sequence[Event]) -> None:
+    """Give engine logs without an owner to the pod whose arguments, start times or name fit best."""
+    logs = _ownerless_logs(entities, events)
+    pods = _pods(entities, events)
+    for log in logs:
+        scored = sorted(((_fit(log, pod), pod.name) for pod in pods), key=lambda item: (-item[0][0], item[1]))
+        best = scored[0] if scored else None
+        if best and best[0][0] > 0 and (len(scored) == 1 or scored[1][0][0] < best[0][0]):
+            entities.join(best[1], f"file:{log.source}", best[0][1])
+    placed = {log.source for log in logs if not entities.name_of(Scope(), log.source).startswith("file:")}
+    _join_rotated(entities, [log.source for log in logs if log.source not in placed])
+
+
+def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[_Log]:
+    arguments: dict[str, dict[str, object]] = {}
+    times: dict[str, list[float]] = {}
+    unsure: dict[str, float] = {}
+    starts: dict[str, int] = {}
+    for event in events:
+        if event.channel not in ENGINE_CHANNELS or not entities.of(event).startswith("file:"):
+            continue
+        source = event.locator.source
+        times.setdefault(source, [])
+        if event.time.utc_s is not None:
+            times[source].append(event.time.utc_s)
+            unsure[source] = max(unsure.get(source, 0.0), event.time.uncertainty_s)
+        if event.kind in ("engine_args", "engine_config"):
+            starts[source] = starts.get(source, 0) + (event.kind == "engine_config")
+            arguments.setdefault(source, {}).update(event.fields)
+    return [
+        _Log(
+            source,
+            arguments.get(source, {}),
+            min(seen, default=None),
+            max(seen, default=None),
+            unsure.get(source, 0.0) <= 60.0,
+            starts.get(source, 0),
+        )
+        for source, seen in sorted(times.items())
+    ]
+
+
+def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
+    pods: dict[str, _Pod] = {}
+    for event in events:
+        if event.channel not in ("k8s", "runtime") or event.kind not in (
+            "pod_spec",
+            "docker_state",
+            "container_started",
+            "container_terminated",
+            "pod_status",
+        ):
+            continue
+        name = entities.name_of(event.scope)
+        if not name:
+            continue
+        pod = pods.setdefault(name, _Pod(name))
+        if event.kind in ("pod_spec", "docker_state"):
+            pod.arguments += [str(a) for a in (*event.fields.get("command", ()), *event.fields.get("args", ()))]
+            pod.gpus += int(event.fields.get("gpus") or 0)
+            pod.described = True
+        started = event.fields.get("started_s")
+        if event.kind == "container_started" and event.time.utc_s is not None:
+            pod.starts.append(event.time.utc_s)
+        elif isinstance(started, int | float):
+            pod.starts.append(float(started))
+        if event.kind == "container_terminated" and event.time.utc_s is not None:
+            pod.ends.append(event.time.utc_s)
+    return list(pods.values())
+
+
+def _fit(log: _Log, pod: _Pod) -> tuple[int, str]:
+    """How well a log fits a pod: points, and the reason that gave most of them. Negative when they contradict."""
+    points, reason = 0, ""
+    if log.sure and log.starts <= 1 and any(_outlives(log, end) for end in pod.ends):
+        return -1, ""  # a replica of the same service: it goes on where this container ended
+    model = str(log.arguments.get("model") or log.arguments.get("model_tag") or "")
+    served = log.arguments.get("served_model_name")
+    names = {model, *(map(str, served) if isinstance(served, list | tuple) else [str(served or "")])} - {""}
+    if names and pod.arguments:
+        text = " ".join(pod.arguments)
+        if any(name in text for name in names):
+            points, reason = points + 4, "arguments"
+        else:
+            return -1, ""
+    if log.first_s is not None and any(-3 <= log.first_s - start <= 120 for start in pod.starts):
+        points, reason = points + 3, reason or "start_time"
+    if log.last_s is not None and any(-60 <= end - log.last_s <= 120 for end in pod.ends):
+        points, reason = points + 2, reason or "end_time"
+    shared = _words(log.source) & _words(workload_of(pod.name))
+    if shared:
+        points, reason = points + 2, reason or "file_name"
+    if not points and pod.described and pod.gpus and not names:
+        points, reason = 1, "only_candidate"
+    return points, reason
+
+
+def _outlives(log: _Log, end: float) -> bool:
+    return log.first_s is not None and log.last_s is not None and log.first_s < end - 60.0 and log.last_s > end + 300.0
+
+
+def workload_of(name: str) -> str:
+    """`pod:chat-qwen3-14b-6fb6bcbb89-jkzmh` → `chat-qwen3-14b`."""
+    bare = name.partition(":")[2] or name
+    found = _HASHED_POD.match(bare)
+    return found["workload"] if found else bare
+
+
+def _words(path: str) -> set[str]:
+    words = set(regex.split(r"[^a-z]+", path.lower()))
+    return {word for word in words if len(word) >= 4 and word not in _COMMON_WORDS and not _FILE_NOISE.fullmatch(word)}
+
+
+def _join_rotated(entities: Entities, sources: Sequence[str]) -> None:
+    """Pieces of a rotated log, and `…-previous` beside `…-current`, are one service's."""
+    pieces = rotation_of(sources)
+    services: dict[str, str] = {}
+    for source in sources:
+        log = pieces[source][0] if source in pieces else source
+        folder, _, name = log.rpartition("/")
+        service = f"{folder}/{_RUN_WORDS.sub('', name)}"
+        if service in services:
+            entities.join(f"file:{services[service]}", f"file:{source}", "file_name")
+        else:
+            services[service] = source
