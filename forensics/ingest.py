@@ -154,15 +154,15 @@ def _scan(first: bytes, blocks: Iterator[bytes], head: Head, form: Format | None
 
     block = next(blocks, b"")
     if not block:
-        feed(first)
-    else:
-        with ThreadPoolExecutor(1) as worker:  # a block is scanned while the next one is unpacked
-            scanning = worker.submit(feed, first)
-            while block:
-                scanning.result()
-                scanning = worker.submit(feed, block)
-                block = next(blocks, b"")
+        with search.stopwatch.stage("scan"):
+            return scanner.whole(first)
+    with ThreadPoolExecutor(1) as worker:  # a block is scanned while the next one is unpacked
+        scanning = worker.submit(feed, first)
+        while block:
             scanning.result()
+            scanning = worker.submit(feed, block)
+            block = next(blocks, b"")
+        scanning.result()
     with search.stopwatch.stage("scan"):
         return scanner.finish()
 

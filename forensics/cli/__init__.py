@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from . import process
 from .analyze import analyze
 from .explain import explain
 from .patterns import patterns
@@ -59,4 +60,5 @@ cli.add_command(patterns)
 
 def main() -> None:
     """Entry point of the `oomforensics` command and of `python -m forensics`."""
+    process.prepare()
     cli(prog_name="oomforensics")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from . import output as output_stage
-from .common import clear_errors, progress, say_diagnostics
+from .common import clear_errors, progress, refuse_inputs, say_diagnostics
 from .options import BundleOptions, bundle_options, display_tz, redact, zone_of
 
 CONFIDENCES = ("established", "likely", "possible", "undetermined")
@@ -69,6 +69,7 @@ def analyze(
         from ..stopwatch import Stopwatch
 
         chosen = output_stage.targets(forms, template, output)
+        refuse_inputs([*(path for _, path in chosen), redact_map], paths)
         zone = None if display_tz == "UTC" else zone_of(display_tz, "--display-tz")
         if redact_map is not None and redact != "strict":
             raise OptionError("--redact-map says which pseudonym stands for what; it needs --redact strict")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ForensicsError, OptionError
-from .common import write
+from .common import write, write_files
 
 FORMATS = ("md", "html", "json", "text", "csv")
 """`text` is for terminals; `csv` is the timeline for spreadsheets."""
@@ -55,10 +55,13 @@ def write_all(
         else:
             shown = render.write(data, form, zone)
         rendered.append((shown, path))
-    for shown, path in rendered:
-        if path is not None:
-            _make_folder(path.parent)
-        write(shown, path)
+    files = [(shown, path) for shown, path in rendered if path is not None]
+    for _, path in files:
+        _make_folder(path.parent)
+    if files:
+        write_files(files)
+    else:
+        write(rendered[0][0], None)
 
 
 def _make_folder(path: Path) -> None:
@@ -70,10 +73,4 @@ def _make_folder(path: Path) -> None:
 
 def write_private(text: str, path: Path) -> None:
     """A file that only its owner may read."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        path.chmod(0o600)
-    except OSError as error:
-        raise ForensicsError(f"cannot write {path}: {error.strerror}; choose another --redact-map") from None
+    write_files([(text, path)], private=True)

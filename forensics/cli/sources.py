@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import tables
-from .common import UNREADABLE, clear_errors, progress, say_diagnostics, write
+from .common import UNREADABLE, clear_errors, progress, refuse_inputs, say_diagnostics, write
 from .options import BundleOptions, bundle_options, redact
 from .tables import Cell, Column
 
@@ -51,6 +51,7 @@ def sources(paths: tuple[str, ...], bundle: BundleOptions, form: str, output: Pa
         from .. import pipeline
         from ..report.gate import Gate
 
+        refuse_inputs([output], paths)
         with progress() as hook:
             reading = pipeline.read(*paths, options=bundle.pipeline(), progress=hook)
         say_diagnostics(reading.diagnostics)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import subjects, tables, timeline_table
-from .common import clear_errors, progress, say_diagnostics, write
+from .common import clear_errors, progress, refuse_inputs, say_diagnostics, write
 from .options import BundleOptions, bundle_options, display_tz, instant_of, redact, zone_of
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def timeline(
         from ..report.view import short
         from ..timeline import query, rows
 
+        refuse_inputs([output], paths)
         zone = zone_of(display_tz, "--display-tz")
         if form == "parquet" and tables.on_terminal(output):
             raise OptionError("--format parquet is binary; write it to a file with -o events.parquet")

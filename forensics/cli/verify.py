@@ -53,7 +53,7 @@ def _document(path: Path) -> dict[str, Any]:
 
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise OptionError(f"{path} cannot be read as a JSON report: {error}") from None
     problem = schema.unfit(document)
     if problem:

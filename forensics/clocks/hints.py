@@ -72,12 +72,14 @@ class Hints:
         self.newest_s = max(lasts, default=None)
         for event, places in zip(lanes.events, lanes.places, strict=True):
             known: tuple[float, float] | None = None
+            lane = -1
             for _, (index, position) in zip(event.stamps, places, strict=False):
                 if index >= 0:
                     self.members[index].append((position, event))
-                    known = self._instant((index, position)) or known
+                    instant = self._instant(index, position)
+                    known, lane = (instant, index) if instant is not None else (known, lane)
             if known is not None and known[1] <= _NEAR_S:
-                self._remember(event, known[0], places[len(event.stamps) - 1][0])
+                self._remember(event, known[0], lane)
         self.deaths.sort()
 
     def _remember(self, event: Event, seconds: float, lane: int) -> None:
@@ -95,8 +97,7 @@ class Hints:
         if self.network.lanes.lanes[lane].ordered and event.channel != "k8s":
             self.rows[event.locator.source].append((event.locator.line, seconds))
 
-    def _instant(self, place: tuple[int, int]) -> tuple[float, float] | None:
-        index, position = place
+    def _instant(self, index: int, position: int) -> tuple[float, float] | None:
         solution = self.network.solutions.get(index)
         if solution is None:
             return None

@@ -66,7 +66,7 @@ class Stampers:
             for host in self.hosts
             if host in path and regex.search(rf"(?<![A-Za-z0-9]){regex.escape(host)}(?![A-Za-z0-9])", path)
         ]
-        return max(named, key=len, default="")
+        return max(named, key=lambda host: (len(host), host), default="")
 
     def canonical(self, host: str) -> str:
         """One name for a host that some print with its domain and some without."""

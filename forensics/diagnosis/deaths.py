@@ -6,7 +6,7 @@ ends of engine lives. Two witnesses belong to one death when they speak of the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..model import Event, Finding
@@ -32,7 +32,6 @@ WITNESS_SIGNATURES = frozenset(
         "oomd.nohang_kill",
         "systemd.unit_oom_killed",
         "systemd.scope_oom",
-        "systemd.main_exited",
         "systemd.oomd_killed_unit",
         *PROBE_KILLS,
     }
@@ -57,18 +56,26 @@ def build(
     for life in lives:
         ended = _end_of(life, lives)
         if ended is not None:
-            drafts.append(_Draft(entities.name_of(life.start.scope, life.sources[0]), ended, [], life))
+            drafts.append(_Draft(life.entity, ended, [], life))
     kills = {(f.locator.source, f.locator.line) for f in findings if f.signature in PROBE_KILLS}
+    containers = _containers(events, entities)
+    stirring = _stirring(events, entities)
     for event in _witnesses(events, findings):
-        _add(drafts, event, entities, (event.locator.source, event.locator.line) in kills)
+        entity = entities.of(event) or (_sole_engine(drafts, event) if event.kind == "kernel_oom" else "")
+        if _of_sidecar(event, containers.get(entity, {})):
+            continue
+        if event.kind == "kernel_oom" and _outlived(event, entity, lives, stirring):
+            continue
+        _add(drafts, event, entity, (event.locator.source, event.locator.line) in kills, lives)
     deaths = [_finish(draft) for draft in drafts]
     return tuple(sorted(deaths, key=lambda d: (d.time_s is None, d.time_s or 0.0, d.entity)))
 
 
 def _end_of(life: Life, lives: Sequence[Life]) -> float | None:
     """When a life ended, 0.0 when that is unknown; none when it did not end within its log."""
-    if life.fatal is not None:
-        return life.fatal.time.utc_s or 0.0
+    lost = life.fatal if life.fatal is not None else life.crash
+    if lost is not None:
+        return lost.time.utc_s or 0.0
     if life.shutdown is not None or _followed(life, lives):
         return life.end.time.utc_s or 0.0
     return None
@@ -80,7 +87,8 @@ def _followed(life: Life, lives: Sequence[Life]) -> bool:
         if other is life or other.entity != life.entity:
             continue
         a, b = life.end.time.utc_s, other.start.time.utc_s
-        later_in_file = set(other.sources) & set(life.sources) and other.start.locator.line > life.end.locator.line
+        begin, end = other.start.locator, life.end.locator
+        later_in_file = begin.source == end.source and begin.line > end.line
         if later_in_file or (a is not None and b is not None and b >= a - 1.0):
             return True
     return False
@@ -107,37 +115,94 @@ def _harmless(event: Event) -> bool:
     return False
 
 
-def _add(drafts: list[_Draft], event: Event, entities: Entities, is_kill: bool) -> None:
-    entity = entities.of(event)
-    if not entity and event.kind == "kernel_oom":
-        entity = _sole_engine(drafts, event)
+def _containers(events: Sequence[Event], entities: Entities) -> dict[str, dict[str, tuple[bool, int | None]]]:
+    """Entity → container → (serves a model, memory limit in bytes), from pod specs with several containers."""
+    found: dict[str, dict[str, tuple[bool, int | None]]] = {}
+    for event in events:
+        name = str(event.fields.get("container") or event.scope.container)
+        if event.kind == "pod_spec" and name and not event.fields.get("init"):
+            words = " ".join(map(str, (*event.fields.get("command", ()), *event.fields.get("args", ()))))
+            serves = bool(event.fields.get("gpus")) or bool(ENGINE_COMM.search(words))
+            found.setdefault(entities.of(event), {})[name] = (serves, event.fields.get("memory_limit_bytes"))
+    return {entity: known for entity, known in found.items() if len(known) > 1}
+
+
+def _of_sidecar(event: Event, containers: Mapping[str, tuple[bool, int | None]]) -> bool:
+    """True when a witness speaks of a container that serves nothing, beside one that does."""
+    if not any(serves for serves, _ in containers.values()):
+        return False
+    if event.scope.container in containers:
+        return not containers[event.scope.container][0]
+    limit = event.fields.get("memcg_limit_kib")
+    if event.kind != "kernel_oom" or not isinstance(limit, int):
+        return False
+    owners = [serves for serves, size in containers.values() if size == limit * 1024]
+    return bool(owners) and not any(owners) and not ENGINE_COMM.search(str(event.fields.get("victim_comm", "")))
+
+
+def _stirring(events: Sequence[Event], entities: Entities) -> dict[str, list[float]]:
+    """Entity → times at which anybody reports its exit, its start or its restart."""
+    times: dict[str, list[float]] = {}
+    for event in events:
+        ended = event.kind in WITNESS_KINDS and event.kind != "kernel_oom"
+        restarted = event.kind == "container_started" or "Scheduled restart job" in event.text
+        if (ended or restarted) and event.time.utc_s is not None:
+            times.setdefault(entities.of(event), []).append(event.time.utc_s)
+    return times
+
+
+def _outlived(event: Event, entity: str, lives: Sequence[Life], stirring: Mapping[str, list[float]]) -> bool:
+    """True when a run of the entity was at work before a kill and went on for minutes after it: a helper was killed."""
+    when = event.time.utc_s
+    if when is None or any(-JOIN_S <= moment - when <= LINGER_S for moment in stirring.get(entity, ())):
+        return False
+    for life in lives:
+        began, worked = life.start.time.utc_s, life.last_activity and life.last_activity.time.utc_s
+        if life.entity != entity or began is None or not worked:
+            continue
+        if began < when and worked > when + LINGER_S + min(event.time.uncertainty_s, 1800.0):
+            return True
+    return False
+
+
+def _add(drafts: list[_Draft], event: Event, entity: str, is_kill: bool, lives: Sequence[Life]) -> None:
     when = event.time.utc_s
     best: _Draft | None = None
     distance = float("inf")
     for draft in drafts:
         if draft.entity != entity:
             continue
-        gap = _gap(draft, when, event.time.uncertainty_s)
+        gap = _gap(draft, when, event.time.uncertainty_s, is_kill)
         if gap is not None and gap < distance:
             best, distance = draft, gap
     if best is None:
-        best = _Draft(entity, when, lingers=is_kill)
+        best = _Draft(entity, when, life=_stopped(entity, when, lives), lingers=is_kill)
         drafts.append(best)
     best.witnesses.append(event)
     if best.time_s is None:
         best.time_s = when
 
 
-def _gap(draft: _Draft, when: float | None, uncertainty_s: float) -> float | None:
+def _stopped(entity: str, when: float | None, lives: Sequence[Life]) -> Life | None:
+    """The run whose log just stops at the time of a death: a killed process says nothing."""
+    for life in lives:
+        end = life.end.time.utc_s
+        if life.entity == entity and when is not None and end is not None and -JOIN_S <= when - end <= LINGER_S:
+            return life
+    return None
+
+
+def _gap(draft: _Draft, when: float | None, uncertainty_s: float, is_kill: bool) -> float | None:
     """Seconds between a draft and a witness when they may be one death, else none."""
     if when is None:
         return 0.0 if draft.time_s is None else UNDATED_S  # nothing better is known about an undated witness
     if draft.time_s is None:
         return None
-    slack = min(uncertainty_s, 120.0)
+    slack = min(uncertainty_s, 1800.0 if is_kill else 120.0)
     after = when - draft.time_s
-    limit = LINGER_S if draft.life is not None or draft.lingers else JOIN_S
-    return abs(after) if -JOIN_S - slack <= after <= limit + slack else None
+    before_s = LINGER_S if is_kill else JOIN_S  # a kill comes a grace period before the exit
+    after_s = LINGER_S if draft.life is not None or draft.lingers else JOIN_S
+    return abs(after) if -before_s - slack <= after <= after_s + slack else None
 
 
 def _sole_engine(drafts: Sequence[_Draft], event: Event) -> str:
@@ -154,7 +219,7 @@ def _finish(draft: _Draft) -> Death:
         exit_code = _exit_code(event, exit_code)
         reason = str(event.fields.get("reason") or "") or reason
     moment = draft.time_s
-    if draft.life is not None and draft.life.fatal is None:
+    if draft.life is not None and draft.life.fatal is None and draft.life.crash is None:
         # the log only stops; the exit says when
         exits = [event.time.utc_s for event in draft.witnesses if event.kind in WITNESS_KINDS and event.time.utc_s]
         moment = min(exits, default=moment)
@@ -193,7 +258,7 @@ def _graceful(draft: _Draft, exit_code: int | None, reason: str) -> bool:
     if any(event.kind == "kernel_oom" for event in draft.witnesses) or reason in ("OOMKilled", "Evicted"):
         return False
     life = draft.life
-    if life is not None and life.fatal is not None:
+    if life is not None and (life.fatal is not None or life.crash is not None):
         return False
     if exit_code in (0, 143):
         return life is None or life.shutdown is not None or exit_code == 143

@@ -35,7 +35,7 @@ def diagnose(
         incidents += without_death(case, incidents)
     if not incidents:
         incidents = [no_fault(case)]
-    incidents.sort(key=_importance)
+    incidents.sort(key=lambda incident: _importance(case, incident))
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(incidents, 1)))
 
 
@@ -79,6 +79,12 @@ def build_case(
     )
 
 
+def _told_to_stop(death: Death) -> bool:
+    life = death.life
+    return death.exit_code == 143 or (life is not None and life.shutdown is not None and life.ready is None)
+
+
+CRASH_LOOP = 3
 STALE_S = 3 * 86400.0
 
 
@@ -91,9 +97,13 @@ def _stale(case: Case, death: Death) -> bool:
 
 
 def _orderly(case: Case, death: Death) -> bool:
+    asked = rules.exits.stop_request(case, death) is not None
     if rules.probes.probe_kill_of(case, death) is not None:
         return False
-    return death.exit_code != 0 or death.life is not None or rules.exits.stop_request(case, death) is not None
+    stops = [d for d in case.deaths if case.entities.same(d.entity, death.entity) and _told_to_stop(d)]
+    if death in stops and len(stops) >= CRASH_LOOP and not asked:
+        return False  # nobody plans three stops in a row
+    return death.exit_code != 0 or death.life is not None or asked
 
 
 def _of_engine(case: Case, death: Death) -> bool:
@@ -109,10 +119,12 @@ def _of_engine(case: Case, death: Death) -> bool:
     return bool(spec.fields.get("gpus")) or bool(ENGINE_COMM.search(words))
 
 
-def _importance(incident: Incident) -> tuple[bool, int, float, str]:
-    """Incidents with a cause first, then those with more deaths, then the earlier."""
+def _importance(case: Case, incident: Incident) -> tuple[bool, bool, int, float, str]:
+    """Incidents with a cause first, then those of an engine, then those with more deaths, then the earlier."""
+    served = any(case.entities.same(life.entity, incident.entity) for life in case.lives)
     return (
         not has_verdict(incident),
+        not (served or case.spec(incident.entity) is not None),
         -len(incident.deaths),
         incident.start_s if incident.start_s is not None else float("inf"),
         incident.entity,

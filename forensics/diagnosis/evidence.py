@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..model import Event, Finding, Role
 from .case import Case
+from .entities import ENGINE_COMM
 from .model import Death, Decoy, Phase
 
 AFTER_S = 200.0
@@ -19,8 +20,6 @@ NODE_BEFORE_S = 900.0
 """A node-level fault this long before a death may have caused it."""
 NODE_AFTER_S = 45.0
 LONG_BEFORE_S = 12 * 3600.0
-UNSURE_S = 1800.0
-"""A stamp less sure than this cannot prove that an event lies outside the window."""
 
 _NODE_CHANNELS = frozenset({"kernel", "nvidia", "oomd", "systemd", "clock", "host", "cgroup"})
 
@@ -95,6 +94,9 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
         return "quoted"
     if finding.role is Role.BENIGN:
         return "benign"
+    comm = finding.event.fields.get("comm")
+    if finding.signature == "nvidia.xid_application" and comm and not ENGINE_COMM.search(str(comm)):
+        return "other_entity"  # the fault of another program on the card
     life = death.life
     if life is not None and finding.locator.source in life.sources:
         return _in_life(death, finding)
@@ -130,7 +132,7 @@ def _other_host(case: Case, death: Death, event: Event) -> bool:
 
 
 def _in_time(case: Case, death: Death, finding: Finding, owned: bool) -> str:
-    if not death.time_s or finding.time.utc_s is None or finding.time.uncertainty_s > UNSURE_S:
+    if not death.time_s or finding.time.utc_s is None:
         return ""
     begin, end = window(death, owned)
     first = finding.event.fields.get("first_seen_s")
@@ -171,6 +173,9 @@ def harmless_reason(finding: Finding, stopped: Sequence[Death]) -> str:
         return "quoted"
     if finding.role is Role.BENIGN:
         return "benign"
+    comm = finding.event.fields.get("comm")
+    if finding.signature == "nvidia.xid_application" and comm and not ENGINE_COMM.search(str(comm)):
+        return "other_entity"  # the fault of another program on the card
     for death in stopped:
         if death.time_s and finding.time.utc_s and abs(finding.time.utc_s - death.time_s) <= AFTER_S:
             return "planned_stop"

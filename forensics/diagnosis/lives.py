@@ -14,6 +14,8 @@ from .entities import Entities
 from .model import Life, Phase
 
 SAME_START_S = 3.0
+ECHO_S = 60.0
+ECHO_LINES = 40
 BANNER_LINES = 25
 """A banner may span this many lines (a logo, then the arguments); the same banner further on is another start."""
 _ORDER = tuple(Phase)
@@ -59,7 +61,7 @@ def build(
         if not _is_engine_log(own, findings, phases):
             continue
         drafts = list(_cut(own, findings, phases, source, entity))
-        lives += [_finish(draft, _activity_lines(samples, source)) for draft in drafts]
+        lives += [_finish(draft, _activity_lines(samples, source, entity, entities)) for draft in drafts]
     return tuple(_merge(lives))
 
 
@@ -128,11 +130,13 @@ def _advance(
         draft.activity = event
 
 
-def _activity_lines(samples: Sequence[Samples], source: str) -> list[int]:
-    """Lines on which the engine reports work in progress."""
+def _activity_lines(samples: Sequence[Samples], source: str, entity: str, entities: Entities) -> list[int]:
+    """Lines on which the engine reports work in progress; those of a neighbour in the same file are not its own."""
     lines: list[int] = []
     for column in samples:
-        if column.source == source and column.name in ("generation_tokens_per_s", "requests_running"):
+        owner = entities.name_of(column.scope, source)
+        mine = owner.startswith("file:") or entities.same(owner, entity)
+        if column.source == source and mine and column.name in ("generation_tokens_per_s", "requests_running"):
             lines += [line for line, value in zip(column.lines, column.values, strict=True) if value > 0]
     return sorted(lines)
 
@@ -148,6 +152,8 @@ def _finish(draft: _Draft, activity_lines: Sequence[int]) -> Life:
     if phase in (Phase.UNKNOWN, Phase.STARTING) and activity is not None:
         phase = Phase.SERVING  # the log begins in the middle of a run
     sign = max(draft.progress_line, activity.locator.line if activity else 0)
+    if draft.dead and activity is not None and _is_echo(draft, activity):
+        sign = max(draft.progress_line, *(line for line in inside if line < min(draft.dead)), 0)
     return Life(
         draft.entity,
         (draft.source,),
@@ -159,8 +165,31 @@ def _finish(draft: _Draft, activity_lines: Sequence[int]) -> Life:
         activity,
         sign,
         _fatal(draft, sign),
+        _crash(draft, sign),
         draft.shutdown,
     )
+
+
+def _crash(draft: _Draft, last_sign_line: int) -> Event | None:
+    """An exception that ended the program: it left the outermost frame, or the run never got ready after it."""
+    for event in draft.events:
+        if event.kind == "traceback" and event.complete and event.locator.line > last_sign_line:
+            frames = event.fields.get("frames", ())
+            left = bool(frames) and str(frames[0]).endswith(":<module>")
+            starting = draft.ready is None and draft.activity is None and draft.phase is not Phase.UNKNOWN
+            if draft.shutdown is None and (left or starting):
+                return event
+    return None
+
+
+def _is_echo(draft: _Draft, activity: Event) -> bool:
+    """True when the last sign of work comes within a minute after the engine said that it is gone: buffers emptying."""
+    dead = next(event for event in draft.events if event.locator.line == min(draft.dead))
+    if activity.locator.line < dead.locator.line:
+        return False
+    if activity.time.utc_s is None or dead.time.utc_s is None:
+        return activity.locator.line - dead.locator.line <= ECHO_LINES
+    return activity.time.utc_s - dead.time.utc_s <= ECHO_S
 
 
 def _fatal(draft: _Draft, last_sign_line: int) -> Finding | None:
@@ -226,5 +255,6 @@ def _united(one: Life, other: Life) -> Life:
         ready=rich.ready or poor.ready,
         shutdown=rich.shutdown or poor.shutdown,
         fatal=rich.fatal or poor.fatal,
+        crash=rich.crash or poor.crash,
         last_activity=rich.last_activity or poor.last_activity,
     )

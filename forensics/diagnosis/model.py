@@ -59,6 +59,8 @@ class Life:
     before it was survived."""
     fatal: Finding | None
     """The line at which the run is lost: the first error that nothing survived."""
+    crash: Event | None
+    """An exception that ended the program, whether a signature knows it or not."""
     shutdown: Finding | None
     """First line of an orderly stop."""
 

@@ -40,8 +40,8 @@ def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
     exits: dict[str, list[tuple[float, float]]] = {}
     for event in events:
         pod = entities.of(event)
-        if not pod.startswith("pod:"):
-            continue
+        if not pod.startswith("pod:") or any(name.startswith("uid:") for name in entities.members(pod)):
+            continue  # a pod whose uid is known is either named by the kill or not meant by it
         limit = event.fields.get("memory_limit_bytes")
         if event.kind == "pod_spec" and isinstance(limit, int):
             limits.setdefault(pod, []).append(limit)
@@ -136,7 +136,7 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[_Log]:
 def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
     pods: dict[str, _Pod] = {}
     for event in events:
-        if event.channel not in ("k8s", "runtime") or event.kind not in (
+        if event.channel not in ("k8s", "runtime", "kubelet") or event.kind not in (
             "pod_spec",
             "docker_state",
             "container_started",

@@ -16,6 +16,15 @@ from .model import Confidence, Hypothesis
 DETECTION_S = 120.0
 """A consequence may be logged this much before its cause is noticed."""
 SAME_MOMENT_S = 5.0
+_OOM_MARKS = (
+    "runtime.task_oom",
+    "runtime.conmon_oom",
+    "runtime.docker_oom",
+    "runtime.docker_state_oom",
+    "systemd.scope_oom",
+    "systemd.unit_oom_killed",
+)
+"""What others noticed of a kernel kill: that there was one, not whose limit was hit."""
 WEAK = frozenset(
     {
         "derived.oom_unknown_site",
@@ -23,6 +32,7 @@ WEAK = frozenset(
         "derived.kill_unknown_limit",
         "derived.oomkilled_child",
         "derived.oomkilled_status",
+        *_OOM_MARKS,
         "derived.probe_kill_unseen",
         "derived.gpu_leak_suspected",
         "torch.unknown_error",
@@ -103,7 +113,7 @@ def _explains(cause: Hypothesis, finding: Finding) -> bool:
     """True when a cause that stands uncontradicted, and was there in time, has a finding as its consequence."""
     if cause.against or any(f is finding for f in cause.decisive) or not matches(cause.cause.explains, finding):
         return False
-    return first_s(cause.decisive) <= _moment(finding) + DETECTION_S
+    return finding.time.utc_s is None or first_s(cause.decisive) <= finding.time.utc_s + DETECTION_S
 
 
 def _prior(draft: Hypothesis, other: Hypothesis) -> bool:
@@ -124,7 +134,7 @@ def first_s(findings: Sequence[Finding]) -> float:
     return min(dated, default=0.0 if findings else float("inf"))
 
 
-def key(draft: Hypothesis) -> tuple[bool, int, float, int, int, str]:
+def key(draft: Hypothesis) -> tuple[bool, bool, int, float, int, int, str]:
     """What hypotheses are ranked by, in this order; the smallest wins.
 
     No decisive finding, contradictions, time of the first decisive finding, decisive ones, supporting ones, id.
@@ -133,6 +143,7 @@ def key(draft: Hypothesis) -> tuple[bool, int, float, int, int, str]:
     bucket = moment if moment == float("inf") else moment // SAME_MOMENT_S
     return (
         not draft.decisive,
+        all(f.signature in WEAK for f in draft.decisive),
         len({f.signature for f in draft.against}),
         bucket,
         -len({f.signature for f in draft.decisive}),

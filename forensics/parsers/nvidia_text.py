@@ -20,7 +20,7 @@ from .nvidia_rows import LAYER, GpuTable, ProcessTable, Row
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]"
 _FIRST = regex.compile(
-    rf"\|\s+(?P<index>\d{1,9})\s+(?P<name>\S.*?)\s+(?:(?:On|Off|N/A|ERR!)\s+)?\|\s+(?P<bus>{_BUS})\s+\S+\s*\|\s*(?P<ecc>\S+)\s*\|"
+    rf"\|\s+(?P<index>\d{{1,9}})\s+(?P<name>\S.*?)\s+(?:(?:On|Off|N/A|ERR!)\s+)?\|\s+(?P<bus>{_BUS})\s+\S+\s*\|\s*(?P<ecc>\S+)\s*\|"
 )
 _SECOND = regex.compile(
     r"\|(?P<cooling>.*?)\|\s*(?:(?P<used>\d{1,15})MiB\s*/\s*(?P<total>\d{1,15})MiB|(?P<lost>[^|]*?))\s*\|\s*(?P<util>\d+%|N/A|ERR!)?\s.*\|"

@@ -54,8 +54,8 @@ _EXITED_PROTO = regex.compile(r"exited_at:\{seconds:(?P<s>\d{1,11})(?!\d)(?:\s+n
 _EXITED_GO = regex.compile(r"ExitedAt:(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [+-]\d{4})")
 _STARTED = regex.compile(rf"StartContainer for \"(?P<id>{_ID})\" returns successfully")
 _STOP = regex.compile(
-    rf"StopContainer for \"(?P<id>{_ID})\" with timeout (?P<grace>\d{1,18}) \(s\)|"
-    rf"Stopping container: (?P<id2>{_ID}) \(timeout: (?P<grace2>\d{1,18})s\)"
+    rf"StopContainer for \"(?P<id>{_ID})\" with timeout (?P<grace>\d{{1,18}}) \(s\)|"
+    rf"Stopping container: (?P<id2>{_ID}) \(timeout: (?P<grace2>\d{{1,18}})s\)"
 )
 _KILL = regex.compile(
     rf"Kill container \"(?P<id>{_ID})\"|"

@@ -5,10 +5,7 @@
 
 from .binary import binary_kind
 from .lines import Line, Scanned, SeriesRows, SeriesSpec, Window
-from .literals import Literals
 from .scanner import Scanner, scan
 from .text import encoding_of
 
-__all__ = [
-    "Line", "Literals", "Scanned", "Scanner", "SeriesRows", "SeriesSpec", "Window", "binary_kind", "encoding_of", "scan",
-]  # fmt: skip
+__all__ = ["Line", "Scanned", "Scanner", "SeriesRows", "SeriesSpec", "Window", "binary_kind", "encoding_of", "scan"]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 import polars as pl
 from polars.exceptions import ComputeError
 
-from .anchors import holds_any
+from .anchors import tests
 from .lines import Line, Scanned, SeriesRows, SeriesSpec, Window
 from .text import LINE_LIMIT, Pieces, repaired
 
@@ -30,6 +30,7 @@ MAX_STORMS = 20_000
 MAX_ROWS = 250_000
 """Rows of one series; a day of eight GPUs, measured every three seconds, has 230,000."""
 _MAX_TEXTS = 50_000
+_PART_LINES = 1 << 19
 _MASK = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[A-Za-z]*\d[0-9A-Za-z]*"
 """What differs between lines of one storm: numbers, hexadecimal and other ids with a digit in them."""
 
@@ -44,9 +45,7 @@ class Scanner:
         series: tuple[SeriesSpec, ...] = (),
         prefilter: bool = True,
     ) -> None:
-        wanted = {*anchors, *(w.opening for w in windows)}
-        self._anchored = holds_any(wanted)
-        self._worth = holds_any(wanted | {spec.anchor for spec in series if spec.anchor})
+        self._tests = tests(frozenset(anchors), windows, series)
         self._windows = windows
         self._series = [SeriesRows(spec, columns={name: [] for name in spec.groups}) for spec in series]
         self._prefilter = prefilter
@@ -64,9 +63,34 @@ class Scanner:
         for piece in self._pieces.feed(block):
             self._scan(piece)
 
+    def whole(self, data: bytes) -> Scanned:
+        """The same as `feed` and `finish` for a member that is all there; faster for the smallest ones."""
+        pieces = [*self._pieces.feed(data), *self._pieces.finish()]
+        lines = self._few(b"".join(pieces)) if sum(piece.count(b"\n") for piece in pieces) < STORM_KEEP else None
+        if lines is None:
+            for piece in pieces:
+                self._scan(piece)
+        else:
+            self.result.lines = len(lines)
+            self._kept = dict(enumerate(lines, 1))
+        return self._finished()
+
     def finish(self) -> Scanned:
         for piece in self._pieces.finish():
             self._scan(piece)
+        return self._finished()
+
+    def _few(self, text: bytes) -> list[str] | None:
+        """The lines of a member that is too short for storms, and so is kept whole; none when more is to be done."""
+        if any(rows.spec.anchor.encode() in text for rows in self._series):
+            return None
+        try:
+            lines = text.decode().removesuffix("\n").split("\n") if text else []
+        except UnicodeDecodeError:
+            return None
+        return None if max(map(len, lines), default=0) > LINE_LIMIT // 4 else lines
+
+    def _finished(self) -> Scanned:
         self._drop_middle(0)
         for rows in self._series:
             self._drop_rows(rows, 0)
@@ -80,13 +104,17 @@ class Scanner:
 
     def _scan(self, piece: bytes) -> None:
         frame = self._lines(piece)
+        for part in frame.iter_slices(_PART_LINES):  # a block of empty lines has eight million of them
+            self._scan_lines(part)
+
+    def _scan_lines(self, frame: pl.DataFrame) -> None:
         base = self.result.lines + 1
         total = frame.height
         self.result.lines += total
         lines = frame.with_row_index("n", offset=base)
         self._keep_edges(lines, base, total)
-        worth = lines.filter(self._worth)
-        marked = worth.filter(self._anchored) if self._prefilter else lines
+        worth = lines.filter(self._tests.worth)
+        marked = worth.filter(self._tests.anchored) if self._prefilter else lines
         for rows in self._series:
             marked = self._take_series(rows, worth if rows.spec.anchor else lines, marked)
         self._keep(marked)
@@ -116,6 +144,8 @@ class Scanner:
 
     def _take_series(self, rows: SeriesRows, lines: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
         spec = rows.spec
+        if lines.is_empty():
+            return marked
         found = lines.filter(pl.col("t").str.contains(spec.anchor, literal=True)) if spec.anchor else lines
         if found.is_empty():
             return marked
@@ -179,8 +209,11 @@ class Scanner:
 
     def _keep_windows(self, lines: pl.DataFrame, marked: pl.DataFrame, base: int) -> None:
         end = base + lines.height - 1
+        opened = marked.filter(self._tests.opening)
+        if opened.is_empty() and not self._open:
+            return
         for window in self._windows:
-            openings = marked.filter(pl.col("t").str.contains(window.opening, literal=True))["n"].to_list()
+            openings = opened.filter(pl.col("t").str.contains(window.opening, literal=True))["n"].to_list()
             starts = [(number + 1, number + window.lines) for number in openings]
             if window in self._open:
                 starts.insert(0, (base, self._open.pop(window)))

@@ -16,7 +16,6 @@ LINE_LIMIT = 64 * 1024
 _REST_LIMIT = 5 * LINE_LIMIT
 """Bytes of an endless line that are kept: more than `LINE_LIMIT` characters, whatever they are."""
 _PIECE_BYTES = 10 << 20
-_PIECE_LINES = 1 << 19
 
 
 def encoding_of(block: bytes) -> str:
@@ -108,8 +107,8 @@ def repaired(piece: bytes) -> tuple[bytes, int]:
 
 
 def _bounded(piece: bytes) -> Iterator[bytes]:
-    """Halve a piece at a line end until it is small enough: a block of empty lines has eight million of them."""
-    if len(piece) > _PIECE_BYTES or piece.count(b"\n") > _PIECE_LINES:
+    """Halve a piece at a line end until it is small enough."""
+    if len(piece) > _PIECE_BYTES:
         cut = piece.find(b"\n", len(piece) // 2, -1) + 1 or piece.rfind(b"\n", 0, len(piece) // 2) + 1
         if cut:
             yield from _bounded(piece[:cut])

@@ -14,8 +14,8 @@ from typing import Any
 import regex
 
 from ..model import Diagnostic, Event, Role, Severity
-from ..scan import Literals
 from .fields import CONVERTERS
+from .literals import Literals
 from .model import Library, Pattern, Signature
 
 TIME_LIMIT_S = 0.5

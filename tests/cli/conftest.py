@@ -27,7 +27,7 @@ def _read_once() -> Iterator[None]:
         return read(*paths, options=options)
 
     def reading(*paths: str, options: pipeline.Options, **others: Any) -> pipeline.Reading:
-        if all(path.startswith(str(SAMPLES)) for path in paths):
+        if all(str(path).startswith(str(SAMPLES)) for path in paths):
             return remembered(*paths, options=options)
         return read(*paths, options=options, **others)
 

@@ -55,7 +55,6 @@ def test_a_probe_kill_and_the_exit_after_grace_are_one_death(b: ModuleType) -> N
     assert (death.exit_code, death.graceful, len(death.witnesses)) == (137, False, 2)
 
 
-@pytest.mark.xfail(strict=True, reason="an exit is collected before its probe kill, and lingers only 45 s backwards")
 def test_a_long_grace_period_keeps_kill_and_exit_together(b: ModuleType) -> None:
     """terminationGracePeriodSeconds of 120: the SIGKILL comes two minutes after `Killing`."""
     w = b.World()
@@ -142,7 +141,6 @@ def test_systemd_prints_signals_as_numbers(b: ModuleType, code: str, status: int
     assert w.case().deaths[0].exit_code == expected
 
 
-@pytest.mark.xfail(strict=True, reason="left out as an event, but taken again as a finding of systemd.main_exited")
 def test_a_clean_exit_of_a_unit_is_no_death(b: ModuleType) -> None:
     """status=0 is an end that nobody has to explain."""
     w = b.World()
@@ -173,7 +171,6 @@ def test_a_witness_without_a_time_joins_the_death_of_its_entity(b: ModuleType) -
     assert death.exit_code == 1
 
 
-@pytest.mark.xfail(strict=True, reason="a probe kill with an uncertain age becomes a death of its own")
 def test_a_probe_kill_of_uncertain_age_joins_the_exit(b: ModuleType) -> None:
     """`5m` ago without a known capture time: the kill may be the one that ended the container four minutes later."""
     w = b.World()
@@ -188,7 +185,6 @@ def test_a_probe_kill_of_uncertain_age_joins_the_exit(b: ModuleType) -> None:
 
 
 
-@pytest.mark.xfail(strict=True, reason="a death takes its entity from the scope of a line, which has no unit, not from its life")
 def test_a_unit_and_its_engine_log_are_one_entity(b: ModuleType) -> None:
     """In a journal the engine's lines only carry the syslog identifier; they and systemd's lines are one death."""
     w = b.World()

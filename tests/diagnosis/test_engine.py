@@ -34,7 +34,6 @@ def test_an_unknown_exception_at_the_start(b: ModuleType, text: str, cause: str)
     assert w.diagnosis().verdict.cause.id == cause
 
 
-@pytest.mark.xfail(strict=True, reason="a run that ends with an exception of no known signature is no death")
 def test_an_uncaught_exception_of_the_api_server_is_a_death(b: ModuleType) -> None:
     """The API server prints no envelope line: its traceback is the last word of the log."""
     w = b.World()
@@ -62,7 +61,6 @@ def test_an_echo_is_not_the_exception(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "insufficient_evidence"
 
 
-@pytest.mark.xfail(strict=True, reason="an exception with a signature of its own, as a consequence, counts as an unknown one")
 @pytest.mark.parametrize(
     "text",
     [

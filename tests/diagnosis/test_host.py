@@ -92,7 +92,6 @@ def test_a_kill_of_somebody_else_explains_a_137(b: ModuleType) -> None:
     assert "node_kill_nearby" in b.names(host.rules(case, mine))
 
 
-@pytest.mark.xfail(strict=True, reason="a kill is joined to a pod by time although the pod's uid is known and differs")
 def test_a_kill_at_another_pods_limit_explains_nothing(b: ModuleType) -> None:
     """A neighbour that hits its own limit does not hurt us."""
     w = b.World()
@@ -145,7 +144,6 @@ def test_a_cuda_oom_is_not_the_hosts(b: ModuleType) -> None:
     assert "torch.oom" in {d.finding.signature for d in diagnosis.decoys}
 
 
-@pytest.mark.xfail(strict=True, reason="a run whose log just stops at the kill is not tied to the death")
 def test_a_killed_run_is_the_run_of_its_death(b: ModuleType) -> None:
     """SIGKILL leaves no last line: the run whose log ends at the kill is the one that died, and it was serving."""
     w = b.World()
@@ -162,7 +160,6 @@ def test_a_killed_run_is_the_run_of_its_death(b: ModuleType) -> None:
     assert ("torch.oom", "recovered") in {(d.finding.signature, d.reason) for d in w.diagnosis().decoys}
 
 
-@pytest.mark.xfail(strict=True, reason="a kill in a sidecar is judged as the engine's: entities are pods, not containers")
 def test_a_killed_sidecar_is_not_the_engine(b: ModuleType) -> None:
     """The log shipper hits its own 128 MiB; the engine dies of a CUDA OOM while capturing graphs."""
     w = b.World()
@@ -177,7 +174,6 @@ def test_a_killed_sidecar_is_not_the_engine(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "gpu_oom.cuda_graph"
 
 
-@pytest.mark.xfail(strict=True, reason="a kill that the engine survived for hours still counts as the first death")
 def test_a_kill_that_the_engine_survived_is_a_decoy(b: ModuleType) -> None:
     """A helper was killed at 08:10; the engine worked until an illegal access at 11:00, with OOMKilled / exit 1."""
     w = b.World()
@@ -191,7 +187,6 @@ def test_a_kill_that_the_engine_survived_is_a_decoy(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "gpu_illegal_access"
 
 
-@pytest.mark.xfail(strict=True, reason="an OOM mark of the runtime supports, but never decides")
 def test_the_runtime_saw_an_oom_kill(b: ModuleType) -> None:
     """containerd's TaskOOM and exit 137 of one container, without a kernel log: the host's memory, limit unknown."""
     w = b.World()
@@ -203,7 +198,6 @@ def test_the_runtime_saw_an_oom_kill(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id.startswith("host_oom.")
 
 
-@pytest.mark.xfail(strict=True, reason="an incident of another entity beats the engine's when it came first")
 def test_another_pods_kill_is_not_our_incident(b: ModuleType) -> None:
     """A build container hits its limit three seconds before our engine dies of a bug."""
     w = b.World()

@@ -144,7 +144,6 @@ def test_work_reported_by_a_series_is_a_sign_of_life(b: ModuleType) -> None:
     assert w.case().lives[0].fatal is None
 
 
-@pytest.mark.xfail(strict=True, reason="work of a neighbour in the same file counts as work of the dead")
 def test_work_of_a_neighbour_in_the_same_file_is_none(b: ModuleType) -> None:
     """Merged logs of two pods: the statistics of one say nothing about the other."""
     w = b.World()
@@ -158,7 +157,6 @@ def test_work_of_a_neighbour_in_the_same_file_is_none(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "gpu_oom.runtime_load"
 
 
-@pytest.mark.xfail(strict=True, reason="one statistics line after the fatal error makes its cause look survived")
 def test_an_answer_right_after_the_fatal_error_is_an_echo(b: ModuleType) -> None:
     """The API server prints its statistics and the last finished requests seconds after the engine core has died."""
     w = b.World()

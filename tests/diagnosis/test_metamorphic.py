@@ -91,14 +91,6 @@ def except_for(reasons: dict[str, str]) -> list[object]:
     ]
 
 
-def failing(reasons: dict[str, str], base: list[object]) -> list[object]:
-    """The same list with known defects marked."""
-    return [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=reasons[str(name)])) if name in reasons else name
-        for name in base
-    ]
-
-
 # -- names and order of files
 
 @pytest.mark.parametrize("name", CASES)
@@ -268,13 +260,9 @@ UNDECIDED = ("healthy", "insufficient_evidence")
 DECIDED = [name for name in CASES if truth_of(name) not in UNDECIDED]
 ROUNDS = 5
 """A bundle may hold as many independent witnesses: the verdict falls with the last of them."""
-ECHOES = "an echo that has a signature of its own (a lost peer, a failed engine process) counts as an unknown exception"
-STILL_SURE = dict.fromkeys(
-    ("nccl-link-down-two-nodes", "nvlink-error-tp4", "old-kills-in-the-ring-buffer", "one-rank-oom-others-nccl"), ECHOES
-)
 
 
-@pytest.mark.parametrize("name", failing(STILL_SURE, list(DECIDED)))
+@pytest.mark.parametrize("name", DECIDED)
 def test_without_its_decisive_lines_a_verdict_falls(name: str, tmp_path: Path) -> None:
     """Another cause, or less confidence, and a gap that says what is missing; the rest of a traceback is no new cause."""
     bundle = copy_of(name, tmp_path)

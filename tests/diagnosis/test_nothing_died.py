@@ -91,7 +91,6 @@ def test_a_kill_of_a_stranger_is_no_incident_of_ours(b: ModuleType) -> None:
     assert verdict(w)[0] == "healthy"
 
 
-@pytest.mark.xfail(strict=True, reason="an exit that the kubelet reports places no engine log, and its pod is not known to serve a model")
 def test_an_unowned_log_that_ends_with_a_137_is_not_healthy(b: ModuleType) -> None:
     """The kubelet's journal tells of a 137 half a minute after the last line of the only engine log."""
     w = b.World()
@@ -103,7 +102,6 @@ def test_an_unowned_log_that_ends_with_a_137_is_not_healthy(b: ModuleType) -> No
     assert verdict(w) != ("healthy", "established")
 
 
-@pytest.mark.xfail(strict=True, reason="an Xid of a process that is no engine counts as the engine's")
 def test_an_xid_of_another_program_is_no_cause(b: ModuleType) -> None:
     """A notebook reads out of range on another card; the engine dies of a KeyError a minute later."""
     w = b.World()

@@ -173,7 +173,6 @@ def test_a_loop_with_one_cause_is_one_incident(b: ModuleType) -> None:
     assert diagnosis.key_facts["probe_kill_count"] == 3
 
 
-@pytest.mark.xfail(strict=True, reason="exit 143 with an interrupt in the log counts as an orderly stop, whoever asked for it")
 def test_a_crash_loop_of_143s_is_no_planned_stop(b: ModuleType) -> None:
     """Killed in mid-load three times and waiting in CrashLoopBackOff, the Killing events have expired."""
     w = b.World()
@@ -190,7 +189,6 @@ def test_a_crash_loop_of_143s_is_no_planned_stop(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id != "healthy"
 
 
-@pytest.mark.xfail(strict=True, reason="a run that was told to stop counts as having served, ready or not")
 def test_told_to_stop_while_loading_is_loading(b: ModuleType) -> None:
     """The kubelet's SIGTERM leaves its mark in the log: the run is draining, but it had never served."""
     w = b.World()

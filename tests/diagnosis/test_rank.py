@@ -82,7 +82,6 @@ def test_a_consequence_may_be_logged_a_little_earlier(b: ModuleType) -> None:
     assert ids(long_before)[0] == "b"
 
 
-@pytest.mark.xfail(strict=True, reason="an unknown time counts as the beginning of time")
 def test_a_consequence_without_a_time_is_folded_too(b: ModuleType) -> None:
     """A log without stamps beside a kernel line with one: nothing proves that the consequence came first."""
     ranked = rank.rank(library(A, B), [finding(b, "x.a", 60), finding(b, "x.b", None, 2)], 100)
@@ -140,7 +139,6 @@ def test_weak_findings_never_give_more_than_possible(b: ModuleType, name: str) -
     assert word(b, [*found, finding(b, "x.strong", 0, 3)], of=one) == "established"
 
 
-@pytest.mark.xfail(strict=True, reason="hypotheses are ordered without regard to how weak their decisive findings are")
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
 def test_a_weak_finding_loses_to_a_strong_one(b: ModuleType, seconds: float) -> None:
     """A verdict that is only possible stands above no alternative that is likely, whichever came first."""

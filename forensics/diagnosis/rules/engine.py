@@ -72,6 +72,8 @@ def first_uncaught(case: Case, life: Life) -> Event | None:
             continue
         if not event.complete:
             continue  # its last line is missing: what was raised is not known
+        if any(f.event is event and f.role is Role.CONSEQUENCE for f in life.findings):
+            continue
         if not _NO_VERDICT.search(event.text):
             return event
     return None

@@ -127,7 +127,8 @@ def _uptime_s(case: Case, death: Death) -> float | None:
 def _phase_of(case: Case, death: Death, probe: str, budget: float | None) -> str:
     """`loading`, `serving`, or `unseen` when no source shows how far the container had got."""
     if death.life is not None:
-        loading = death.life.phase not in _LOADED and death.life.ready is None
+        life = death.life
+        loading = life.ready is None and life.last_activity is None and life.phase is not Phase.SERVING
         return "loading" if loading else "serving"
     own = [life for life in case.lives if case.entities.same(life.entity, death.entity)]
     never_ready = bool(own) and not any(life.ready is not None or life.phase in _LOADED for life in own)
