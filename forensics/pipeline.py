@@ -85,7 +85,7 @@ def read(
         library = load_library(options.patterns)
     bundle = Bundle(tuple(map(str, paths)), options.budget)
     found = ingest.read_bundle(
-        bundle, library.anchors(), options.prefilter, progress, options.block_bytes, stopwatch
+        bundle, library.anchors() | set(clocks.ANCHORS), options.prefilter, progress, options.block_bytes, stopwatch
     )
     with stopwatch.stage("clocks"):
         solved = clocks.solve([(item.source, item.parsed) for item in found], options.clocks)

@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,7 +111,8 @@ def write_files(files: Sequence[tuple[str | bytes, Path]], private: bool = False
         raise ForensicsError(f"cannot write {where}: {error.strerror}; choose another place") from None
     finally:
         for temporary, _ in staged:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink()
 
 
 def _stage(path: Path, data: bytes, mode: int) -> None:

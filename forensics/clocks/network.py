@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from statistics import median
 
 from ..model import Locator, StampForm
@@ -52,6 +53,8 @@ class Network:
             self._links[one][other].append(link)
             self._links[other][one].append(link)
         self._reach: dict[int, int] = defaultdict(int)
+        self._next: list[tuple[int, int]] = []
+        """Heap of (links to solved lanes, negative; lane): a lane stands there once for each time it came nearer."""
         for lane in lanes.lanes:
             if lane.key.form is StampForm.INSTANT:
                 self.add(lane.index, exact(lane))
@@ -63,26 +66,24 @@ class Network:
             return
         for neighbour, links in self._links[index].items():
             self._reach[neighbour] += len(links)
+            if self.lanes.lanes[neighbour].key.form is not StampForm.AGE:
+                heappush(self._next, (-self._reach[neighbour], neighbour))
 
     def spread(self, declared: dict[int, Rule]) -> None:
         """Solve every lane that has links to solved ones, best linked first."""
-        while True:
-            open_lanes = [
-                index
-                for index, reach in self._reach.items()
-                if reach and index not in self.solutions and index not in self.refused and self._solvable(index)
-            ]
-            if not open_lanes:
-                return
-            index = max(open_lanes, key=lambda i: (self._reach[i], -i))
-            solution = self._solve(self.lanes.lanes[index], declared.get(index))
-            if solution is None:
+        waiting = []
+        while self._next:
+            reach, index = heappop(self._next)
+            if -reach != self._reach[index] or index in self.solutions or index in self.refused:
                 continue
-            self.add(index, solution)
-
-    def _solvable(self, index: int) -> bool:
-        key = self.lanes.lanes[index].key
-        return key.form is not StampForm.AGE and (key.layer != "dmesg" or self.steps is not None)
+            if self.lanes.lanes[index].key.layer == "dmesg" and self.steps is None:
+                waiting.append((reach, index))
+                continue
+            solution = self._solve(self.lanes.lanes[index], declared.get(index))
+            if solution is not None:
+                self.add(index, solution)
+        self._next += waiting
+        heapify(self._next)
 
     def _solve(self, lane: Lane, declared: Rule | None) -> Solution | None:
         said = self._testimony(lane)

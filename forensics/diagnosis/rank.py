@@ -1,7 +1,8 @@
 """Competing hypotheses: for each cause, what speaks for it and what against it; no tuned weights.
 
 A cause needs a decisive finding to become the verdict. Findings that another, earlier cause explains are taken away
-from the rest first. Then: fewest contradictions, earliest decisive finding, most decisive, most supporting.
+from the rest first. Then: a finding that fixes the member before those that fix only the family, fewest
+contradictions, earliest decisive finding, most decisive, most supporting.
 """
 
 from __future__ import annotations
@@ -137,7 +138,8 @@ def first_s(findings: Sequence[Finding]) -> float:
 def key(draft: Hypothesis) -> tuple[bool, bool, int, float, int, int, str]:
     """What hypotheses are ranked by, in this order; the smallest wins.
 
-    No decisive finding, contradictions, time of the first decisive finding, decisive ones, supporting ones, id.
+    No decisive finding, only weak ones, contradictions, time of the first decisive finding, decisive ones, supporting
+    ones, id.
     """
     moment = first_s(draft.decisive)
     bucket = moment if moment == float("inf") else moment // SAME_MOMENT_S

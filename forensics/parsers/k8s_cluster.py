@@ -44,6 +44,8 @@ class Occurrence:
     stamp: RawStamp | None = None
     """Of the last occurrence: an instant or an age."""
     first_seen: RawStamp | None = None
+    stored: RawStamp | None = None
+    """When the API server created the object, by its own clock."""
 
 
 def occurrence_event(seen: Occurrence, place: Locator) -> Event:
@@ -68,6 +70,8 @@ def occurrence_event(seen: Occurrence, place: Locator) -> Event:
         fields["first_age_s" if ages else "first_seen_s"] = seen.first_seen.seconds
     if seen.stamp is not None and seen.stamp.form.value == "instant":
         fields["last_seen_s"] = seen.stamp.seconds
+    if seen.stored is not None:
+        fields["created_s"] = seen.stored.seconds
     return Event(
         place, "k8s_event", "k8s", f"{seen.reason}: {message}", (seen.stamp,) if seen.stamp else (), scope,
         known(fields),
@@ -91,12 +95,13 @@ def event_event(entry: Object, source: str) -> Event:
     """An `Event` object of either API. Its time is the last occurrence."""
     about = object_at(entry, "involvedObject") or object_at(entry, "regarding")
     origin = object_at(entry, "source") or object_at(entry, "deprecatedSource")
+    stored = instant_at(entry, "metadata", "creationTimestamp")
     last = (
         instant_at(entry, "series", "lastObservedTime")
         or instant_at(entry, "lastTimestamp")
         or instant_at(entry, "deprecatedLastTimestamp")
         or instant_at(entry, "eventTime")
-        or instant_at(entry, "metadata", "creationTimestamp")
+        or stored
     )
     first = (
         instant_at(entry, "firstTimestamp")
@@ -118,7 +123,7 @@ def event_event(entry: Object, source: str) -> Event:
         namespace=text_at(about, "namespace"),
         object_uid=text_at(about, "uid"), field_path=text_at(about, "fieldPath"), component=component,
         host=text_at(origin, "host"), count=next((c for c in counts if c), None),
-        stamp=last, first_seen=first,
+        stamp=last, first_seen=first, stored=stored,
     )  # fmt: skip
     return occurrence_event(seen, Locator(source, line, line))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import nan
+from math import isfinite, nan
 
 import regex
 
@@ -58,9 +58,10 @@ def bus_id(text: str) -> str:
 def number(cell: str) -> float | None:
     """`74218 MiB`, `51 %`, `380.25 W` or a bare number; none for `[N/A]` and the like."""
     try:
-        return float(cell.partition(" ")[0].removesuffix("MiB").removesuffix("%"))
+        value = float(cell.partition(" ")[0].removesuffix("MiB").removesuffix("%"))
     except ValueError:
         return None
+    return value if isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import regex
+
 from . import pseudonyms, redact, text
 from .pseudonyms import Pseudonyms
 
@@ -22,6 +24,12 @@ _QUOTES = frozenset({"quote", "summary"})
 _FREE = frozenset({"fields", "key_facts"})
 """Mappings whose keys say what a value is, as in `api_key`."""
 _VERBATIM = frozenset({"sha256"})
+_VOCABULARY = frozenset({
+    "basis", "cause", "channel", "confidence", "finding", "form", "format", "id", "key", "kind", "lane", "language", "layer",
+    "mark", "phase", "role", "schema_version", "severity", "signature", "term", "used_as", "verdict", "weight", "why", "word",
+})  # fmt: skip
+"""Keys of our own words; a host may be called like one of them."""
+_WORD = regex.compile(r"[A-Za-z0-9_.-]{1,80}")
 _TYPED = {"pod": "pod", "host": "host", "node": "host", "namespace": "namespace", "source": "file", "path": "file",
           "user": "user"}  # fmt: skip
 
@@ -63,7 +71,8 @@ class Gate:
         return key if key.isidentifier() and key.isascii() else self._text(key, "", False)
 
     def _text(self, value: str, key: str, free: bool) -> str:
-        if key in _VERBATIM or not value:
+        own = key in _VERBATIM or (key in _VOCABULARY and not free and _WORD.fullmatch(value))
+        if own or not value:
             return value
         if self.mode == "strict" and key in _TYPED and not free:
             self.names.learn(_TYPED[key], value, self.names.name(_TYPED[key], value))

@@ -106,13 +106,13 @@ def test_lines_of_another_run(b: ModuleType) -> None:
     assert evidence.objection(case, death, oom) == "other_run"
 
 
-@pytest.mark.xfail(strict=True, reason="lines of others in the engine's file count as lines of its run, and lie behind its end")
 def test_a_journal_holds_more_than_the_engine(b: ModuleType) -> None:
     """The unit's log stops; systemd-oomd and systemd, in the same file, say why."""
     w = b.World()
     unit = Scope(unit="vllm.service")
     w.add("journal", 0, "vLLM API server version 0.11.0", "engine_args", ident="vllm", engine_version="0.11.0")
     w.add("journal", 60, "Application startup complete.", ident="vllm")
+    w.add("journal", 299, "Engine 000: Avg prompt throughput: 12.0 tokens/s", ident="vllm")
     killed = "Killed /system.slice/vllm.service due to memory pressure for /system.slice being 81.23% > 60.00% for > 20s"
     w.add("journal", 300, f"{killed} with reclaim activity", channel="oomd")
     w.add("journal", 300.1, "vllm.service: systemd-oomd killed 14 process(es) in this unit.", channel="systemd", scope=unit)

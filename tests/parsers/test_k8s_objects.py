@@ -228,6 +228,7 @@ def test_event_of_core_v1() -> None:
     assert event.fields == {
         "reason": "Unhealthy", "event_type": "Warning", "object_kind": "Pod", "object_name": "vllm-llama-0",
         "component": "kubelet", "count": 12, "first_seen_s": 1795985029.0, "last_seen_s": 1795987517.0,
+        "created_s": 1795985029.0,
     }  # fmt: skip
     assert event.level == "WARNING"
     assert '"message"' in event.raw

@@ -123,8 +123,8 @@ def test_closed_and_full_outputs(log: Path) -> None:
         f"{python} analyze {log} > /dev/full": (2, "No space left on device"),
         f"{python} analyze {log} -o /dev/full": (2, "cannot write /dev/full: No space left on device"),
         f"{python} patterns list > /dev/full": (2, "No space left on device"),
-        f"{python} timeline {log} --format ndjson > /dev/full": (2, "No space left on device"),
-        f"set -o pipefail; {python} patterns list | head -1": (0, "signatures"),
+        f"{python} timeline {log} --format jsonl > /dev/full": (2, "No space left on device"),
+        f"set -o pipefail; {python} patterns list | head -1": (0, ""),
         f"set -o pipefail; {python} analyze {log} --format html | true": (0, ""),
     }
     runs = [

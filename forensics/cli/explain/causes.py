@@ -14,7 +14,7 @@ from ...report.advice import duration
 from ...signatures import Cause
 from .facts import Teller, fill, is_in
 
-KEY_WORDS = ("no_decisive", "contradicted", "later", "fewer", "fewer_supporting", "tie")
+KEY_WORDS = ("no_decisive", "weak", "contradicted", "later", "fewer", "fewer_supporting", "tie")
 """What each part of `rank.key` says about the loser."""
 ABSENT_SHOWN = 12
 """Most findings that would decide for a cause and are not there."""
