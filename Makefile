@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+FUZZ_SECONDS ?= 60
 SAMPLE := samples/kv-cache-startup/bundle
 
-.PHONY: demo test lint generated eval bench clean
+.PHONY: demo test lint generated eval bench fuzz clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +33,9 @@ eval: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python tests/bench.py
+
+fuzz: $(STAMP)
+	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

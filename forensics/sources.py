@@ -18,7 +18,7 @@ HEAD_BYTES = 256 * 1024
 HEAD_LINES = 400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Head:
     """The beginning of a member, decoded, for recognition only."""
 

@@ -42,6 +42,8 @@ _RFC1123 = regex.compile(r"\p{L}{3}, \d\d \p{L}{3} (?!000|1970)\d{4} \d\d:\d\d:\
 _AGE_PART = regex.compile(r"(\d+)([ywdhms])")
 _AGE = regex.compile(r"(?:\d+[ywdhms])+")
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
+_UTC_OFFSET = regex.compile(r"(?i)UTC(?P<sign>[+-])(?P<h>\d{1,2})(?::(?P<m>\d\d))?", regex.ASCII)
+_ZONE_NAME = regex.compile(r"[A-Za-z][\w+-]{0,30}(?:/[\w+-]{1,30}){0,2}", regex.ASCII)
 _SIZE_OFFSET = regex.compile(r"([+-])(\d\d):?(\d\d)")
 
 
@@ -210,13 +212,10 @@ def zone(name: str) -> ZoneInfo | timezone | None:
     fixed = fixed_zone(name)
     if fixed is not None:
         return fixed
-    if name.upper().startswith("UTC") and len(name) > 3:
-        sign, _, rest = name[3], "", name[4:]
-        hours, _, minutes = rest.partition(":")
-        if sign in "+-" and hours.isdigit():
-            return fixed_zone(f"{sign}{int(hours):02d}:{minutes or '00'}")
+    if found := _UTC_OFFSET.fullmatch(name):
+        return fixed_zone(f"{found['sign']}{found['h']:0>2}:{found['m'] or '00'}")
     try:
-        return ZoneInfo(name)
+        return ZoneInfo(name) if _ZONE_NAME.fullmatch(name) else None
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return None
 

@@ -98,14 +98,15 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     if finding.signature == "nvidia.xid_application" and comm and not ENGINE_COMM.search(str(comm)):
         return "other_entity"  # the fault of another program on the card
     life = death.life
-    if life is not None and finding.locator.source in life.sources:
+    of_node = finding.event.channel in _NODE_CHANNELS  # in a journal these stand between and behind the engine's lines
+    if life is not None and finding.locator.source in life.sources and not of_node:
         return _in_life(death, finding)
     owner = case.entities.of(finding.event)
     if owner and not case.entities.same(owner, death.entity):
         return "other_entity"
-    if case.life_at(finding.event) is not None:
+    if not of_node and case.life_at(finding.event) is not None:
         return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
-    if not owner and finding.event.channel in _NODE_CHANNELS and _other_host(case, death, finding.event):
+    if not owner and of_node and _other_host(case, death, finding.event):
         return "other_host"
     return _in_time(case, death, finding, bool(owner))
 

@@ -55,13 +55,17 @@ def build(
     for event in events:
         if event.channel in _CHANNELS and event.kind != "model_config":
             by_source.setdefault((event.locator.source, entities.of(event)), []).append(event)
+    reports: dict[str, list[Samples]] = {}
+    for column in samples:
+        if column.name in ("generation_tokens_per_s", "requests_running"):
+            reports.setdefault(column.source, []).append(column)
     lives: list[Life] = []
     for (source, entity), own in sorted(by_source.items()):
         own.sort(key=lambda event: event.locator.line)
         if not _is_engine_log(own, findings, phases):
             continue
         drafts = list(_cut(own, findings, phases, source, entity))
-        lives += [_finish(draft, _activity_lines(samples, source, entity, entities)) for draft in drafts]
+        lives += [_finish(draft, _activity_lines(reports.get(source, ()), entity, entities)) for draft in drafts]
     return tuple(_merge(lives))
 
 
@@ -130,13 +134,12 @@ def _advance(
         draft.activity = event
 
 
-def _activity_lines(samples: Sequence[Samples], source: str, entity: str, entities: Entities) -> list[int]:
+def _activity_lines(reports: Sequence[Samples], entity: str, entities: Entities) -> list[int]:
     """Lines on which the engine reports work in progress; those of a neighbour in the same file are not its own."""
     lines: list[int] = []
-    for column in samples:
-        owner = entities.name_of(column.scope, source)
-        mine = owner.startswith("file:") or entities.same(owner, entity)
-        if column.source == source and mine and column.name in ("generation_tokens_per_s", "requests_running"):
+    for column in reports:
+        owner = entities.name_of(column.scope, column.source)
+        if owner.startswith("file:") or entities.same(owner, entity):
             lines += [line for line, value in zip(column.lines, column.values, strict=True) if value > 0]
     return sorted(lines)
 

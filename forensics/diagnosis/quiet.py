@@ -136,14 +136,13 @@ def _restarted(case: Case) -> bool:
     """True when a restart counter says that something ended, although no source shows the end."""
     for event in case.of_kind("docker_state", "container_state", "unit_state"):
         count = event.fields.get("restart_count", event.fields.get("n_restarts"))
-        name = case.entities.of(event)
-        engine = any(case.entities.same(life.entity, name) for life in case.lives) or case.spec(name) is not None
-        if (
-            isinstance(count, int)
-            and count > 0
-            and engine
-            and not any(case.entities.same(death.entity, name) for death in case.deaths)
-        ):
+        name, spec = case.entities.of(event), case.spec(case.entities.of(event))
+        main = str(spec.fields.get("container") or spec.scope.container) if spec is not None else ""
+        if main and event.scope.container not in ("", main):
+            continue  # a sidecar
+        engine = spec is not None or any(case.entities.same(life.entity, name) for life in case.lives)
+        seen = any(case.entities.same(death.entity, name) for death in case.deaths)
+        if isinstance(count, int) and count > 0 and engine and not seen:
             return True
     return False
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ..model import Event, Locator, Parsed, Samples, Scope
 from ..scan import Scanned, SeriesSpec, Window
@@ -199,6 +200,7 @@ _ENVELOPE_TITLES = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=1)
 def kind_of(head: Head) -> LogKind:
     """Describe a line log from its head; an unknown text has share 0 and channel `plain`."""
     lines = (unwrap(line, number) for number, line in enumerate(head.lines, 1))

@@ -9,6 +9,10 @@ from math import nan
 from ..model import RawStamp, Samples, Scope, StampForm
 
 
+MOST = 1e15
+"""No time and no measurement is larger; what is, somebody wrote."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One growing series: three columns of equal length."""
@@ -19,8 +23,8 @@ class Column:
 
     def append(self, line: int, seconds: float, value: float) -> None:
         self.lines.append(line)
-        self.stamps.append(seconds)
-        self.values.append(value)
+        self.stamps.append(seconds if abs(seconds) < MOST else nan)
+        self.values.append(value if abs(value) < MOST else nan)
 
 
 class Points:

@@ -8,6 +8,7 @@ record with two stamps later ties one clock to the other.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import regex
 
@@ -88,14 +89,20 @@ def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: 
 
     `output` says that the line is known to be a container's output, whatever it looks like.
     """
+    bare = _remembered(raw, output) if len(raw) <= _REMEMBERED_CHARS else _peeled(raw, output)
+    return Record(
+        line, bare.text, raw, bare.stamps, bare.envelopes, bare.channel, bare.ident, bare.level, bare.logger, bare.scope,
+        count, last_line, bare.partial, bare.machine, bare.output,
+    )  # fmt: skip
+
+
+def _peeled(raw: str, output: bool) -> Record:
     from .envelopes import starting_with
 
     text = clean(raw)
     if "\r" in text:  # a progress bar glued to a log line: the last non-empty piece is what a terminal shows
         text = next((piece for piece in reversed(text.split("\r")) if piece.strip()), text)
-    record = Record(
-        line, text, raw, count=count, last_line=last_line, channel="container" if output else "", output=output
-    )
+    record = Record(0, text, channel="container" if output else "", output=output)
     for _ in range(MAX_LAYERS):
         for name, envelope in starting_with(record.text[:1]):
             if name in record.envelopes and name not in _REPEATABLE:
@@ -109,6 +116,9 @@ def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: 
     return record
 
 
+_remembered = lru_cache(maxsize=1024)(_peeled)
+"""The first lines of a file are looked at to recognise it, and again to read it."""
+_REMEMBERED_CHARS = 2000
 _REPEATABLE = frozenset({"process"})
 
 
@@ -130,9 +140,8 @@ def _apply(record: Record, name: str, layer: Layer) -> Record:
         channel = record.channel or "container"
     program = layer.machine and layer.channel == "host" and layer.ident != ""
     return Record(
-        record.line,
+        0,
         layer.rest,
-        record.raw,
         stamps=record.stamps if layer.stamp is None else (*record.stamps, layer.stamp),
         envelopes=(*record.envelopes, name),
         channel=channel,
@@ -140,8 +149,6 @@ def _apply(record: Record, name: str, layer: Layer) -> Record:
         level=layer.level or record.level,
         logger=layer.logger or record.logger,
         scope=layer.scope.merged(record.scope),
-        count=record.count,
-        last_line=record.last_line,
         partial=record.partial or layer.partial,
         machine=record.machine or layer.machine,
         output=record.output or layer.output or layer.channel in APPLICATIONS or program,

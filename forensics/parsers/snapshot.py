@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 import regex
@@ -52,6 +53,7 @@ def _name(path: str) -> str:
     return "/".join(PurePosixPath(path.removesuffix("!")).parts[-3:])
 
 
+@lru_cache(maxsize=1)
 def _sections(head: Head) -> list[tuple[str, Section]]:
     return [(_kind(section), section) for section in cut(head.lines, _name(head.path))]
 

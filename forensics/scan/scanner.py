@@ -31,6 +31,8 @@ MAX_ROWS = 250_000
 """Rows of one series; a day of eight GPUs, measured every three seconds, has 230,000."""
 _MAX_TEXTS = 50_000
 _PART_LINES = 1 << 19
+_FEW_LINES = 2000
+"""So few are asked for their series' anchors in Python: every question to polars takes a tenth of a millisecond."""
 _MASK = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[A-Za-z]*\d[0-9A-Za-z]*"
 """What differs between lines of one storm: numbers, hexadecimal and other ids with a digit in them."""
 
@@ -66,13 +68,9 @@ class Scanner:
     def whole(self, data: bytes) -> Scanned:
         """The same as `feed` and `finish` for a member that is all there; faster for the smallest ones."""
         pieces = [*self._pieces.feed(data), *self._pieces.finish()]
-        lines = self._few(b"".join(pieces)) if sum(piece.count(b"\n") for piece in pieces) < STORM_KEEP else None
-        if lines is None:
+        if not self._keep_few(pieces):
             for piece in pieces:
                 self._scan(piece)
-        else:
-            self.result.lines = len(lines)
-            self._kept = dict(enumerate(lines, 1))
         return self._finished()
 
     def finish(self) -> Scanned:
@@ -80,15 +78,21 @@ class Scanner:
             self._scan(piece)
         return self._finished()
 
-    def _few(self, text: bytes) -> list[str] | None:
-        """The lines of a member that is too short for storms, and so is kept whole; none when more is to be done."""
-        if any(rows.spec.anchor.encode() in text for rows in self._series):
-            return None
+    def _keep_few(self, pieces: list[bytes]) -> bool:
+        """Keep the lines of a member without polars when they are too few for a storm; false when they are not."""
+        if not pieces or sum(map(len, pieces)) > LINE_LIMIT or sum(p.count(b"\n") for p in pieces) >= STORM_KEEP:
+            return False
         try:
-            lines = text.decode().removesuffix("\n").split("\n") if text else []
+            text = b"".join(pieces).decode()
         except UnicodeDecodeError:
-            return None
-        return None if max(map(len, lines), default=0) > LINE_LIMIT // 4 else lines
+            return False
+        self._kept = dict(enumerate(text.removesuffix("\n").split("\n"), 1))
+        self.result.lines = len(self._kept)
+        for rows in self._series:
+            if rows.spec.anchor in text:
+                found = pl.DataFrame({"n": self._kept.keys(), "t": self._kept.values()})
+                self._take_series(rows, found, found)
+        return True
 
     def _finished(self) -> Scanned:
         self._drop_middle(0)
@@ -115,8 +119,10 @@ class Scanner:
         self._keep_edges(lines, base, total)
         worth = lines.filter(self._tests.worth)
         marked = worth.filter(self._tests.anchored) if self._prefilter else lines
+        text = "\n".join(worth["t"].to_list()) if worth.height <= _FEW_LINES else None
         for rows in self._series:
-            marked = self._take_series(rows, worth if rows.spec.anchor else lines, marked)
+            if text is None or rows.spec.anchor in text:
+                marked = self._take_series(rows, worth if rows.spec.anchor else lines, marked)
         self._keep(marked)
         self._keep_windows(lines, marked, base)
         self._drop_middle(KEEP_LAST)
@@ -144,8 +150,6 @@ class Scanner:
 
     def _take_series(self, rows: SeriesRows, lines: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
         spec = rows.spec
-        if lines.is_empty():
-            return marked
         found = lines.filter(pl.col("t").str.contains(spec.anchor, literal=True)) if spec.anchor else lines
         if found.is_empty():
             return marked

@@ -56,7 +56,9 @@ _TROUBLES = (
 )
 
 
-def engine_log(size: int, rng: random.Random, troubled: float = 0.002) -> Iterator[bytes]:
+def engine_log(
+    size: int, rng: random.Random, troubled: float = 0.002, seconds: float = DAY_S
+) -> Iterator[bytes]:
     """About `size` bytes of `kubectl logs --timestamps` of a serving pod, over one day, ending in a CUDA OOM.
 
     `troubled` is the share of lines that say something a signature may care for.
@@ -65,7 +67,7 @@ def engine_log(size: int, rng: random.Random, troubled: float = 0.002) -> Iterat
     prompts = [" ".join(rng.choices(_WORDS, k=rng.randint(12, 120))) for _ in range(2000)]
     ids = [f"chatcmpl-{rng.getrandbits(128):032x}" for _ in range(4096)]
     peers = [f"10.244.{rng.randint(0, 9)}.{rng.randint(2, 250)}:{rng.randint(32768, 60999)}" for _ in range(4096)]
-    step = DAY_S / lines
+    step = seconds / lines
     yield _stamped(_BEGIN, 0.0)
     made, number, second, at = 0, 0, -1, ""
     buffer: list[str] = []
@@ -111,7 +113,7 @@ def engine_log(size: int, rng: random.Random, troubled: float = 0.002) -> Iterat
             yield "".join(buffer).encode()
             buffer.clear()
     yield "".join(buffer).encode()
-    yield _stamped(_DEATH, DAY_S - 1.0, "(EngineCore_DP0 pid=117) ")
+    yield _stamped(_DEATH, seconds - 1.0, "(EngineCore_DP0 pid=117) ")
 
 
 def _stamped(text: str, second: float, prefix: str = "(APIServer pid=1) ") -> bytes:
@@ -217,7 +219,7 @@ def signatures(folder: Path, size: int) -> Path:
 def small_files(folder: Path, count: int) -> Path:
     """Many small files, as a support bundle of a cluster has them: pieces of logs, cgroup files, JSON."""
     rng = random.Random(count)
-    log = b"".join(engine_log(4_000_000, rng)).split(b"\n")
+    log = b"".join(engine_log(4_000_000, rng, seconds=600)).split(b"\n")
     for number in range(count):
         place = folder / f"ns-{number // 1000:03d}"
         if number % 10 == 0:

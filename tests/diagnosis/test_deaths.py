@@ -198,10 +198,7 @@ def test_a_unit_and_its_engine_log_are_one_entity(b: ModuleType) -> None:
     assert death.life is not None
 
 
-@pytest.mark.parametrize(
-    "runs",
-    [1, pytest.param(3, marks=pytest.mark.xfail(strict=True, reason="a TERM after a start timeout counts as orderly, and its lines lie behind the end of their run"))],
-)
+@pytest.mark.parametrize("runs", [1, 3])
 def test_a_start_timeout_is_no_orderly_stop(b: ModuleType, runs: int) -> None:
     """`start operation timed out. Terminating.`, then status=15/TERM: killed while loading, once or again and again."""
     w = b.World()

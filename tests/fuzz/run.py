@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def run(name: str, seconds: float, seed: int) -> int:
     from fuzz.targets import TARGETS
 
     target, tried, last = TARGETS[name], 0, b""
+    warnings.simplefilter("ignore")  # about the length of the inputs
 
     @settings(
         max_examples=BATCH, deadline=None, database=None, suppress_health_check=list(HealthCheck),
