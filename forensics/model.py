@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any

@@ -84,7 +84,9 @@ _WELL_KNOWN = (
 
 def nearest_offset(seconds: float) -> float:
     """The civil offset (to be added to local time) nearest to a measured one."""
-    return min(OFFSETS_S, key=lambda offset: (abs(offset - seconds), abs(offset)))
+    right = bisect_left(OFFSETS_S, seconds)
+    around = OFFSETS_S[max(right - 1, 0) : right + 1]
+    return min(around, key=lambda offset: (abs(offset - seconds), abs(offset)))
 
 
 def label(offset_s: float) -> str:

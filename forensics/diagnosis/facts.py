@@ -207,7 +207,10 @@ def _curves(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
 
 
 def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
-    codes = [death.exit_code for death in incident.deaths if death.exit_code is not None]
+    ends = case.of_entity(case.of_kind("container_terminated"), incident.entity)
+    codes = [death.exit_code for death in incident.deaths if death.exit_code is not None] or [
+        code for event in ends if isinstance(code := event.fields.get("exit_code"), int)
+    ]  # a sidecar's end is no death of the engine, but it has a code
     if codes:
         facts["exit_code"] = codes[-1]
     facts["deaths_seen"] = len(incident.deaths)

@@ -42,6 +42,7 @@ _AFTER_NAME = (
 )
 _FIELD_PREFIX = regex.compile(r"(?P<path>spec\.\w+\{[^}]+\}): ")
 _ROW = regex.compile(r"  (?:Normal|Warning)\s")
+_NAMED = regex.compile(r"Name:\s+\S")
 _CONTAINER_LISTS = (
     ("Init Containers", "initContainers", "initContainerStatuses"),
     ("Containers", "containers", "containerStatuses"),
@@ -51,7 +52,7 @@ _CONTAINER_LISTS = (
 
 def starts_object(lines: Sequence[str], index: int) -> bool:
     """True where a described object begins: `Name:` in column 0, soon followed by another key of the head."""
-    if not regex.match(r"Name:\s+\S", lines[index]):
+    if not lines[index].startswith("Name:") or not _NAMED.match(lines[index]):
         return False
     return any(line.startswith(_AFTER_NAME) for line in lines[index + 1 : index + 4])
 

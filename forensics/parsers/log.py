@@ -191,7 +191,8 @@ _CHANNEL_TITLES = {
     "clock": "time service log",
 }
 _ENVELOPE_TITLES = {
-    "cri": "CRI", "iso": "ISO stamps", "json": "JSON lines", "kubectl-prefix": "kubectl --prefix", "compose": "docker compose",
+    "cri": "CRI", "iso": "ISO stamps", "json": "JSON lines", "kubectl-prefix": "kubectl --prefix",
+    "compose": "docker compose",
     "journal-short": "journalctl short", "journal-full": "journalctl short-full",
     "journal-iso": "journalctl short-iso", "journal-unix": "journalctl short-unix",
     "journal-monotonic": "journalctl short-monotonic", "rfc5424": "RFC 5424", "dmesg": "dmesg",

@@ -54,21 +54,21 @@ _GPU_COLUMNS = (
     "utilization.gpu", "temperature.gpu", "power.draw", "driver_version",
 )  # fmt: skip
 _COOLING = regex.compile(r"\s*\S+\s+(?P<temperature>\d+)C?\s+P\d+\s+(?P<power>\d+)W\s*/.*")
+_BOX = regex.compile(r"^\| NVIDIA-SMI \S+ ", regex.MULTILINE)
+_MONITOR = regex.compile(r"# ?(?:gpu|Date) .*(?:\bpwr\b|\bpid\b|\bsm\b|\bgpu\b)")
 
 
 def _sniff(head: Head) -> int:
     text = head.text
     if "Start of NVIDIA bug report log file" in text[:4000]:
         return 0  # a log with a box inside
-    if regex.search(r"^\| NVIDIA-SMI \S+ ", text, regex.MULTILINE):
+    if "| NVIDIA-SMI " in text and _BOX.search(text):
         return 92
     if text.lstrip().startswith("=" * 10) and "NVSMI LOG" in text[:2000]:
         return 95
     if any(_LIST.fullmatch(line.strip()) for line in head.lines[:10]):
         return 92
-    if any(
-        regex.match(r"# ?(?:gpu|Date) .*(?:\bpwr\b|\bpid\b|\bsm\b|\bgpu\b)", line) for line in head.lines[:10]
-    ):
+    if any(_MONITOR.match(line) for line in head.lines[:10]):
         return 92
     lines = [line for line in head.lines[:30] if line.strip()]
     failed = [line for line in lines if any(text in line for text in FAILURES)]

@@ -8,7 +8,6 @@ from math import nan
 
 from ..model import RawStamp, Samples, Scope, StampForm
 
-
 MOST = 1e15
 """No time and no measurement is larger; what is, somebody wrote."""
 

@@ -46,7 +46,7 @@ _KIB = {
 
 
 def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
-    """`process_rss_mib` by process and pid, `host_memory_available_kib`; times are those of the line's own envelopes."""
+    """`process_rss_mib` by process and pid, `host_memory_available_kib`; times are of the line's own envelopes."""
     points = Points(source)
     for rows in scanned.series:
         if rows.spec not in (*RSS, *AVAILABLE):

@@ -18,6 +18,7 @@ _ANSI = regex.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b
 _OCTAL_ESCAPES = regex.compile(r"#0(?:33|11|12)")
 _OCTAL = {"#033": "\x1b", "#011": "\t", "#012": "\n"}
 MAX_LAYERS = 6
+_UNKNOWN = Scope()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Record:
     level: str = ""
     logger: str = ""
     """`file.py:123` as printed by the program."""
-    scope: Scope = Scope()
+    scope: Scope = _UNKNOWN
     count: int = 1
     last_line: int = 0
     partial: bool = False
@@ -61,7 +62,7 @@ class Layer:
     ident: str = ""
     level: str = ""
     logger: str = ""
-    scope: Scope = Scope()
+    scope: Scope = _UNKNOWN
     partial: bool = False
     machine: bool = False
     """True for a header that only the machine's own logs have: kernel ring buffer, journal, syslog."""
@@ -91,8 +92,8 @@ def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: 
     """
     bare = _remembered(raw, output) if len(raw) <= _REMEMBERED_CHARS else _peeled(raw, output)
     return Record(
-        line, bare.text, raw, bare.stamps, bare.envelopes, bare.channel, bare.ident, bare.level, bare.logger, bare.scope,
-        count, last_line, bare.partial, bare.machine, bare.output,
+        line, bare.text, raw, bare.stamps, bare.envelopes, bare.channel, bare.ident, bare.level, bare.logger,
+        bare.scope, count, last_line, bare.partial, bare.machine, bare.output,
     )  # fmt: skip
 
 
@@ -148,7 +149,7 @@ def _apply(record: Record, name: str, layer: Layer) -> Record:
         ident=layer.ident or record.ident,
         level=layer.level or record.level,
         logger=layer.logger or record.logger,
-        scope=layer.scope.merged(record.scope),
+        scope=record.scope if layer.scope is _UNKNOWN else layer.scope.merged(record.scope),
         partial=record.partial or layer.partial,
         machine=record.machine or layer.machine,
         output=record.output or layer.output or layer.channel in APPLICATIONS or program,

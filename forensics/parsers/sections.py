@@ -22,9 +22,8 @@ _HEADINGS = tuple(
         r"[=*#-]{2,} *(?P<title>[^=*#\s-][^=*]*?) *[=*#-]*\s*",
     )
 )
-_STARTS = tuple(
-    regex.compile(pattern)
-    for pattern in (
+_STARTS = regex.compile(
+    "|".join((
         r"\s+total\s+used\s+free\s+.*",  # free
         r"Filesystem\s+.*Mounted on\s*",  # df
         r"\s*(?:[%A-Z+-]+\s+)*PID\s+(?:\S+\s+)*(?:COMMAND|CMD)\s*",  # ps, top
@@ -34,8 +33,8 @@ _STARTS = tuple(
         r"\s*\d\d:\d\d:\d\d up .*load average.*",  # uptime
         r"\s+Local time: .*",  # timedatectl
         r"Reference ID    : .*",  # chronyc tracking
-    )
-)
+    ))
+)  # fmt: skip
 _KUBECTL = regex.compile(r"(?:kubectl|oc) (?:exec|debug)\b(?P<rest>.*)")
 _OPTION = regex.compile(r"(?:-n|--namespace|-c|--container|--target)[ =]\S+")
 _OPTION_PAIR = regex.compile(r"(?<!\S)(--?\w+)[ =](\S+)")
@@ -86,7 +85,7 @@ def cut(lines: Sequence[str], name: str) -> list[Section]:
             )
 
     for i, line in enumerate(lines):
-        begins = is_time(line) or any(pattern.fullmatch(line.rstrip()) for pattern in _STARTS)
+        begins = is_time(line) or _STARTS.fullmatch(line.rstrip()) is not None
         heading = "" if begins else title_of(line)
         if heading:
             close(i)

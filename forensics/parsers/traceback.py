@@ -254,9 +254,8 @@ def _event(
     if record.logger:
         fields["logger"] = record.logger
     event = event_of(record, source, "engine" if engine else "")
-    return replace(
-        event, kind="traceback", text=text.strip()[:MAX_RECORD_CHARS], fields={**event.fields, **fields}, complete=complete
-    )
+    text, fields = text.strip()[:MAX_RECORD_CHARS], {**event.fields, **fields}
+    return replace(event, kind="traceback", text=text, fields=fields, complete=complete)
 
 
 def _indent(text: str) -> int:

@@ -25,8 +25,9 @@ _FREE = frozenset({"fields", "key_facts"})
 """Mappings whose keys say what a value is, as in `api_key`."""
 _VERBATIM = frozenset({"sha256"})
 _VOCABULARY = frozenset({
-    "basis", "cause", "channel", "confidence", "finding", "form", "format", "id", "key", "kind", "lane", "language", "layer",
-    "mark", "phase", "role", "schema_version", "severity", "signature", "term", "used_as", "verdict", "weight", "why", "word",
+    "basis", "cause", "channel", "confidence", "finding", "form", "format", "id", "key", "kind", "lane", "language",
+    "layer", "mark", "phase", "role", "schema_version", "severity", "signature", "term", "used_as", "verdict", "weight",
+    "why", "word",
 })  # fmt: skip
 """Keys of our own words; a host may be called like one of them."""
 _WORD = regex.compile(r"[A-Za-z0-9_.-]{1,80}")

@@ -22,10 +22,7 @@ DAY_S = 86_400
 POD = "vllm-llama-7c9d8f6b5d-x2x8q"
 ROOT = Path(__file__).resolve().parents[2]
 
-_WORDS = (
-    "please summarise the quarterly report and list three risks with their owners then translate it into polite German "
-    "explain how a heat pump works why does my build fail after the upgrade write a haiku about rain compare both offers"
-).split()
+_WORDS = ["please", "summarise", "the", "quarterly", "report", "and", "list", "three", "risks", "with", "their", "owners", "then", "translate", "it", "into", "polite", "German", "explain", "how", "a", "heat", "pump", "works", "why", "does", "my", "build", "fail", "after", "the", "upgrade", "write", "a", "haiku", "about", "rain", "compare", "both", "offers"]
 _PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
 _KUBELET = (
     '"SyncLoop (PLEG): event for pod" pod="inference/{pod}"',

@@ -25,11 +25,10 @@ BATCH = 60
 
 def run(name: str, seconds: float, seed: int) -> int:
     """Fuzz one target; returns the number of examples, negative when the last one failed."""
-    from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis import seed as seeded
-
     from fuzz.inputs import STRATEGIES
     from fuzz.targets import TARGETS
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as seeded
 
     target, tried, last = TARGETS[name], 0, b""
     warnings.simplefilter("ignore")  # about the length of the inputs

@@ -152,7 +152,7 @@ def signature(data: bytes) -> None:
         try:
             library = pipeline.load_library(Path(folder))
         except LibraryError as error:
-            assert str(error)
+            assert str(error)  # noqa: PT017
             return
         matcher = Matcher(library)
         for channel in ("engine", "kernel", "plain"):

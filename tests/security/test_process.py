@@ -135,7 +135,7 @@ def test_closed_and_full_outputs(log: Path) -> None:
         assert code == wanted, said
         assert sentence in said
         assert said.count("\n") <= 1
-    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
 
 
 def test_the_bundle_is_never_overwritten(log: Path, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
     """A missing folder, a file in its place, /proc: one sentence that names the file."""
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for place in (tmp_path / "none" / "r.md", tmp_path / "file" / "r.md", Path("/proc/r.md"), tmp_path / ("n" * 300)):
-        with pytest.raises(ForensicsError, match="cannot write .*; choose another place"):
+        with pytest.raises(ForensicsError, match=r"cannot write .*; choose another place"):
             common.write("text", place)
 
 

@@ -117,15 +117,15 @@ _SERVE = regex.compile(
 
 def ray(text: str) -> Layer | None:
     """Ray's C++ and Python headers and Serve's: node local time, no zone."""
-    for pattern in (_RAY, _RAY_PY, _SERVE):
-        found = pattern.match(text)
-        if found:
-            parts = found.groupdict()
-            level = LETTER.get(found["level"], found["level"])
-            logger = f"{parts['file']}:{parts['line']}" if parts.get("file") else "serve"
-            stamp = stamps.iso(found["stamp"], "ray")
-            return Layer(found["rest"], stamp, "ray", parts.get("ident") or "", level, logger)
-    return None
+    pattern = _RAY if text.startswith("[") else _RAY_PY if text[:1].isdigit() else _SERVE
+    found = pattern.match(text)
+    if not found:
+        return None
+    parts = found.groupdict()
+    level = LETTER.get(found["level"], found["level"])
+    logger = f"{parts['file']}:{parts['line']}" if parts.get("file") else "serve"
+    stamp = stamps.iso(found["stamp"], "ray")
+    return Layer(found["rest"], stamp, "ray", parts.get("ident") or "", level, logger)
 
 
 _BRACKETED = regex.compile(
