@@ -122,12 +122,13 @@ class Bundle:
                 if (here / name).is_symlink():
                     self._say(shown(here / name), "is a link and was not followed", "", Severity.NOTICE)
             for name in sorted(names):
-                mode = _mode(here / name)
+                file = here / name
+                path, mode = shown(file), _mode(file)
                 if mode is not None and not stat.S_ISREG(mode):
                     kind = "link" if stat.S_ISLNK(mode) else "special file"
-                    self._say(shown(here / name), f"is a {kind} and was not followed", "", Severity.NOTICE)
-                elif self._counted(shown(here / name)):
-                    yield from self._file(here / name, shown(here / name), only=False)
+                    self._say(path, f"is a {kind} and was not followed", "", Severity.NOTICE)
+                elif self._counted(path):
+                    yield from self._file(file, path, only=False)
                 if self._meter.full:
                     return
 

@@ -7,7 +7,7 @@ printed local time to get UTC.
 from __future__ import annotations
 
 import zoneinfo
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo

@@ -109,6 +109,7 @@ DERIVED: dict[str, Derived] = {
                 "probe_kill_loading",
                 "probe_kill_serving",
                 "probe_kill_unseen",
+                "probe_budget_met",
                 "gpu_leak_suspected",
                 "gpu_leak",
                 "host_leak",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..model import Event, Finding, Role
+from ..model import Event, Finding, Role, Samples
 from . import evidence as evidence_stage
 from . import rank, rules, trends
 from .case import Case, conclude
@@ -62,14 +62,32 @@ def _survived(case: Case, finding: Finding) -> bool:
 
 
 def _saturated(case: Case) -> Incident | None:
-    for trend in case.trends:
-        if trend.name == "kv_cache_usage_pct" and saturation(case, trend):
-            samples = next(s for s in case.samples if s.name == trend.name and s.source == trend.source)
-            point = next(p for p in trends.points_of(samples) if p[1] >= FULL_PCT)
-            finding = conclude("kv_saturated", trends.event_at(samples, point), {"kv_cache_usage_pct": trend.maximum})
-            preempted = tuple(case.named("vllm.preempted_v0", "sglang.retract"))
-            return _alone(case, "kv_saturation", (finding, *preempted), trend.entity)
+    for columns in _kv_series(case):
+        full = [(p[0], s.source, s, p) for s in columns for p in trends.points_of(s) if p[1] >= FULL_PCT]
+        if not full or not saturation(columns):
+            continue
+        *_, samples, point = min(full, key=lambda item: item[:2])
+        finding = conclude("kv_saturated", trends.event_at(samples, point), {"kv_cache_usage_pct": _peak(columns)})
+        preempted = tuple(case.named("vllm.preempted_v0", "sglang.retract"))
+        entity = case.entities.name_of(samples.scope, samples.source)
+        return _alone(case, "kv_saturation", (finding, *preempted), entity)
     return None
+
+
+def _kv_series(case: Case) -> Sequence[Sequence[Samples]]:
+    """KV cache usage by file; scrapes of one moment each, saved as a file each, are one series per owner."""
+    groups: dict[tuple[str, str], list[Samples]] = {}
+    for samples in case.samples:
+        if samples.name == "kv_cache_usage_pct":
+            owner = case.entities.name_of(samples.scope, samples.source)
+            scraped = len(samples.values) == 1
+            key = ("" if owner.startswith("file:") else owner, "") if scraped else ("", samples.source)
+            groups.setdefault(key, []).append(samples)
+    return list(groups.values())
+
+
+def _peak(columns: Sequence[Samples]) -> float:
+    return max(value for samples in columns for value in samples.values)
 
 
 def _refused(case: Case) -> Incident | None:

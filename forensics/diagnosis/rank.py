@@ -35,6 +35,7 @@ WEAK = frozenset(
         "derived.oomkilled_status",
         *_OOM_MARKS,
         "derived.probe_kill_unseen",
+        "derived.probe_budget_met",
         "derived.gpu_leak_suspected",
         "torch.unknown_error",
     }

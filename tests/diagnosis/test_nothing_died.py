@@ -43,6 +43,15 @@ def test_a_full_cache_without_a_death(b: ModuleType, full: int, cause: str) -> N
     assert verdict(w)[0] == cause
 
 
+@pytest.mark.parametrize(("full", "cause"), [(5, "kv_saturation"), (2, "insufficient_evidence")])
+def test_scrapes_in_a_file_each_are_one_series(b: ModuleType, full: int, cause: str) -> None:
+    """Somebody saved `/metrics` every minute; how full the cache was shows only in all files together."""
+    w = b.World()
+    for n in range(8):
+        w.series("kv_cache_usage_pct", [(60.0 * n, 99.0 if n < full else 30.0)], f"metrics-{n}.txt")
+    assert verdict(w)[0] == cause
+
+
 @pytest.mark.parametrize(("status", "count", "cause"), [(400, 12, "request_rejected"), (429, 12, "request_rejected"), (200, 12, "healthy")])
 def test_refused_requests(b: ModuleType, status: int, count: int, cause: str) -> None:
     """4xx answers of a healthy service."""

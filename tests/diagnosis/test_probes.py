@@ -186,7 +186,20 @@ def test_a_crash_loop_of_143s_is_no_planned_stop(b: ModuleType) -> None:
     w.add("describe.txt", None, "container vllm waiting: CrashLoopBackOff", "container_waiting", "k8s",
           Scope(pod=b.POD, container="vllm"), reason="CrashLoopBackOff", restart_count=3)  # fmt: skip
     w.exited("describe.txt", 491, 143, started=400, restart_count=3)
-    assert w.diagnosis().verdict.cause.id != "healthy"
+    verdict = w.diagnosis().verdict
+    assert (verdict.cause.id, verdict.confidence) == ("probe_restart_storm", "possible")
+
+
+def test_one_stop_while_loading_is_no_storm(b: ModuleType) -> None:
+    """Somebody deleted the pod after the time of the budget; its container was not started again."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.pod(**PROBE)
+    w.start("0.log", 0, scope, loaded=False)
+    shards(w, "0.log", 10, 8, 32, 9, scope)
+    w.add("0.log", 91, "KeyboardInterrupt: terminated", "traceback", scope=scope, level="",
+          exception="KeyboardInterrupt", frames=(), chained=False)  # fmt: skip
+    assert "derived.probe_budget_met" not in {f.signature for f in w.diagnosis().verdict.decisive}
 
 
 def test_told_to_stop_while_loading_is_loading(b: ModuleType) -> None:

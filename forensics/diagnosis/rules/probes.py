@@ -26,6 +26,7 @@ _LOADED = (Phase.SERVING, Phase.DRAINING)
 def rules(case: Case, death: Death) -> Iterator[Finding]:
     kill = probe_kill_of(case, death)
     if kill is None:
+        yield from _budget_met(case, death)
         return
     life = death.life
     if life is not None and life.fatal is not None and _precedes(life.fatal, kill):
@@ -47,6 +48,37 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         delay = float(spec.fields.get(f"{probe}_delay_s") or 0)
         threshold = int(-(-(1.2 * needed - delay) // period))
         yield conclude("probe_budget_short", spec, {**fields, "failure_threshold_needed": threshold}, (kill,))
+
+
+def _budget_met(case: Case, death: Death) -> Iterator[Finding]:
+    """A loading run was told to stop just when a probe may first kill, and its container was started again.
+
+    The `Killing` events may have expired. Whoever deletes a pod does not restart its container in place.
+    """
+    life, spec = death.life, case.spec(death.entity)
+    if life is None or spec is None or life.shutdown is None or _worked(life) or not _in_place(case, death.entity):
+        return
+    start_s, stop_s = life.start.time.utc_s, life.shutdown.time.utc_s
+    if start_s is None or stop_s is None:
+        return
+    for probe, budget_s in budgets_s(spec.fields).items():
+        uptime_s = round(stop_s - start_s, 1)
+        if 0.8 * budget_s <= uptime_s <= budget_s + 2 * DEFAULT_GRACE_S:
+            fields: dict[str, Any] = {"probe": probe, "probe_budget_s": budget_s, "uptime_s": uptime_s}
+            fields.update(load_time(case, death.entity) or {})
+            yield conclude("probe_budget_met", life.shutdown.event, fields, (life.shutdown,))
+            return  # no liveness probe runs before the startup probe has succeeded
+
+
+def _worked(life: Life) -> bool:
+    return life.ready is not None or life.last_activity is not None
+
+
+def _in_place(case: Case, entity: str) -> bool:
+    """True when a container of the entity was started again."""
+    counts = (e.fields.get("restart_count") for e in case.of_entity(case.of_kind("container_state"), entity))
+    runs = [life for life in case.lives if case.entities.same(life.entity, entity)]
+    return len(runs) > 1 or any(isinstance(count, int) and count > 0 for count in counts)
 
 
 def _known(**values: float | None) -> dict[str, float]:
@@ -128,7 +160,7 @@ def _phase_of(case: Case, death: Death, probe: str, budget: float | None) -> str
     """`loading`, `serving`, or `unseen` when no source shows how far the container had got."""
     if death.life is not None:
         life = death.life
-        loading = life.ready is None and life.last_activity is None and life.phase is not Phase.SERVING
+        loading = not _worked(life) and life.phase is not Phase.SERVING
         return "loading" if loading else "serving"
     own = [life for life in case.lives if case.entities.same(life.entity, death.entity)]
     never_ready = bool(own) and not any(life.ready is not None or life.phase in _LOADED for life in own)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 import regex
@@ -10,7 +10,7 @@ import regex
 from ...model import Finding, Samples
 from .. import ledger, trends
 from ..case import Case, conclude
-from ..model import Death, Trend
+from ..model import Death
 from .oom_site import first_failure, site_of
 
 FULL_PCT = 95.0
@@ -217,8 +217,7 @@ def _host_cache(case: Case, death: Death) -> Finding | None:
     return None
 
 
-def saturation(case: Case, trend: Trend) -> bool:
+def saturation(columns: Sequence[Samples]) -> bool:
     """True for a KV series that spent at least a tenth of its time at the ceiling."""
-    columns = [s for s in case.samples if s.name == "kv_cache_usage_pct" and s.source == trend.source]
     values = [v for column in columns for v in column.values]
     return bool(values) and sum(v >= FULL_PCT for v in values) >= max(3, 0.1 * len(values))
