@@ -32,7 +32,7 @@ eval: $(STAMP)
 	$(BIN)/python tests/evaluate.py
 
 bench: $(STAMP)
-	$(BIN)/python tests/bench.py
+	$(BIN)/python tests/bench
 
 fuzz: $(STAMP)
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)

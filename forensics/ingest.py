@@ -28,6 +28,12 @@ class ReadSource:
     parsed: Parsed
 
 
+def literals(anchors: Iterable[str]) -> frozenset[str]:
+    """Everything that the scan looks for: the given anchors, and what the dialects need."""
+    plain = frozenset(anchors).union(*(dialect.anchors for dialect in DIALECTS.values()))
+    return plain | {anchor.replace('"', '\\"') for anchor in plain if '"' in anchor}  # as JSON lines spell it
+
+
 def read_bundle(
     bundle: Bundle,
     anchors: Iterable[str],
@@ -37,10 +43,7 @@ def read_bundle(
     stopwatch: Stopwatch | None = None,
 ) -> list[ReadSource]:
     """All members, parsed; paths relative to a common top folder if there is one. Order: by path."""
-    plain = frozenset(anchors).union(*(dialect.anchors for dialect in DIALECTS.values()))
-    wanted = plain | {anchor.replace('"', '\\"') for anchor in plain if '"' in anchor}  # as JSON lines spell it
-
-    search = _Search(wanted, prefilter, stopwatch or Stopwatch())
+    search = _Search(literals(anchors), prefilter, stopwatch or Stopwatch())
 
     def blocks(member: Member) -> Iterator[bytes]:
         unpacked = member.blocks(block_bytes)

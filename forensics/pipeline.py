@@ -13,6 +13,7 @@ from .bundle import BLOCK_BYTES, Budget, Bundle
 from .clocks import ClockOptions
 from .diagnosis import diagnose
 from .diagnosis.case import DERIVED
+from .diagnosis.doubt import doubted
 from .errors import NothingReadableError
 from .model import Diagnostic, Event, Finding, Role, Samples, Severity, Source
 from .report import BundleInfo, Report
@@ -49,6 +50,8 @@ class Reading:
     """All signature hits, in timeline order; they get their ids in the diagnosis."""
     library: Library
     diagnostics: tuple[Diagnostic, ...]
+    altered: bool = False
+    """True when a checksum says that not everything that was read is what was packed."""
 
     @property
     def readable(self) -> bool:
@@ -99,7 +102,9 @@ def read(
     diagnostics = [*bundle.diagnostics, *solved.diagnostics, *matcher.diagnostics]
     diagnostics += [d for item in found for d in item.parsed.diagnostics]
     info = BundleInfo(bundle.name, _bundle_digest(sources), _captured_at(sources), "")
-    return Reading(info, sources, ordered, tuple(solved.samples), findings, library, _sorted(diagnostics))
+    return Reading(
+        info, sources, ordered, tuple(solved.samples), findings, library, _sorted(diagnostics), bundle.altered
+    )
 
 
 def judge(reading: Reading) -> Report:
@@ -107,10 +112,11 @@ def judge(reading: Reading) -> Report:
     if not reading.readable:
         raise NothingReadableError(_nothing(reading))
     findings, library = reading.findings, reading.library
+    diagnosis = diagnose(reading.sources, reading.events, reading.samples, findings, library)
     return Report(
         __version__,
         reading.bundle,
-        diagnose(reading.sources, reading.events, reading.samples, findings, library),
+        doubted(diagnosis) if reading.altered else diagnosis,
         reading.sources,
         _worth_showing(reading.events, findings),
         reading.diagnostics,

@@ -38,6 +38,14 @@ class Damaged(Exception):  # noqa: N818 - a state of the input, not an error of 
     """A stream cannot be read further; the text completes the sentence "it …"."""
 
 
+class Altered(Damaged):
+    """Everything was read, and a checksum says that it is not what was packed."""
+
+
+ALTERED = "parts of it may be wrong; copy the file again"
+"""What to do about it."""
+
+
 class OverBudget(Exception):  # noqa: N818
     """A limit was reached; the text completes the sentence "it …", `flag` raises the limit."""
 

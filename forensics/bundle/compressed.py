@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .budget import Damaged, Guard, OverBudget, Stream
+from .budget import ALTERED, Damaged, Guard, OverBudget, Stream
 from .decoders import Decoder, Gzip, Zstd, deflate, errors
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class Unpacked:
         """After one stream: another one, zeros (tapes, `xz` padding), or something that is none of ours."""
         complaint = getattr(decoder, "complaint", "")
         if complaint:
-            self._note(complaint, "parts of it may be wrong; copy the file again")
+            self._note(complaint, ALTERED)
         self._decoder, self._ended = None, True
         self.leftover = decoder.unused_data
         if not self._several:

@@ -37,6 +37,9 @@ class Gzip:
     """One gzip member. CRC and length are checked here: a wrong one is a complaint, not a loss of data."""
 
     def __init__(self) -> None:
+        from isal import isal_zlib
+
+        self._crc32 = isal_zlib.crc32
         self._body: Decoder | None = None
         self._held = b""
         self._crc = 0
@@ -52,8 +55,6 @@ class Gzip:
         return self._body.needs_input if not self._body.eof else len(self._held) < 8
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        from isal import isal_zlib
-
         if self._body is None:
             self._held += data
             start = _gzip_header_bytes(self._held)
@@ -62,7 +63,7 @@ class Gzip:
             self._body, data, self._held = deflate(), self._held[start:], b""
         if not self._body.eof:
             out = self._body.decompress(data, max_length)
-            self._crc = isal_zlib.crc32(out, self._crc)
+            self._crc = self._crc32(out, self._crc)
             self._size += len(out)
             if self._body.eof:
                 self._held = self._body.unused_data

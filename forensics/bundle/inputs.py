@@ -15,7 +15,7 @@ from typing import BinaryIO
 from ..errors import InputError
 from ..model import Diagnostic, Severity
 from . import tarballs, zip_headers, zips
-from .budget import Budget, Counted, Damaged, Guard, Meter, OverBudget, Stream
+from .budget import ALTERED, Budget, Counted, Damaged, Guard, Meter, OverBudget, Stream
 from .compressed import Codec, Unpacked, codec_of
 from .members import Member, hint_of, reason_of
 from .names import Unique, clean
@@ -73,6 +73,11 @@ class Bundle:
     def used_bytes(self) -> int:
         """Unpacked bytes so far."""
         return self._meter.unpacked_bytes
+
+    @property
+    def altered(self) -> bool:
+        """True when a checksum says that something was read that nobody packed; complete as the diagnostics are."""
+        return any(diagnostic.hint == ALTERED for diagnostic in self.diagnostics)
 
     def members(self) -> Iterator[Member]:
         """All members in a fixed order. Raises `InputError` when an input path cannot be used at all."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ..model import Diagnostic, Severity
-from .budget import Meter, OverBudget, Stream
+from .budget import ALTERED, Altered, Meter, OverBudget, Stream
 from .streams import read_up_to
 
 BLOCK_BYTES = 8 << 20
@@ -65,4 +65,6 @@ def reason_of(error: Exception) -> str:
 
 def hint_of(error: Exception) -> str:
     """What to do about it."""
+    if isinstance(error, Altered):
+        return ALTERED
     return error.hint if isinstance(error, OverBudget) else "copy it again; what came before is analysed"

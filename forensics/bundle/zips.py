@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import BinaryIO
 
 from ..model import Severity
-from .budget import Counted, Damaged, Guard, OverBudget, Stream
+from .budget import Altered, Counted, Damaged, Guard, OverBudget, Stream
 from .compressed import BZIP2, DEFLATE, MAX_DICTIONARY_BYTES, XZ, ZSTD, Codec, Unpacked
 from .streams import STEP_BYTES, Limited, Pushback, read_exactly, skip
 from .tarballs import Entry
@@ -130,5 +130,5 @@ class _Checked:
         elif stated is not None and self._size < stated:
             raise Damaged("is shorter than its archive says")
         elif self._stated.crc is not None and self._crc != self._stated.crc:
-            raise Damaged("does not match the checksum in its archive")
+            raise Altered("does not match the checksum in its archive")
         return data

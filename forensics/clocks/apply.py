@@ -72,6 +72,13 @@ class Clocks:
             skew_s += self.steps.ahead(index, line, utc)[0]
         return utc - skew_s
 
+    def law(self, index: int) -> tuple[float, float] | None:
+        """Constant and skew of a lane where all its times share them: Unix time = printed + constant - skew."""
+        solution = self.solutions.get(index)
+        if solution is None or solution.constant is None or self.steps.steps:
+            return None
+        return solution.constant, self.skew(solution.frame)[0]
+
     def instant(self, index: int, line: int, wall: float, resolution_s: float) -> Timestamp | None:
         """A printed time of a lane as an instant."""
         solution = self.solutions.get(index)
@@ -200,8 +207,13 @@ def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], floa
     indexes = lanes.by_key.get(lanes.stampers.series_key(series), []) if series.layer else []
     if not indexes:
         return replace(series, form=StampForm.INSTANT, stamps=array("d", [math.nan]) * len(series.stamps))
+    index, form = indexes[0], series.form
+    law = clocks.law(index) if len(indexes) == 1 and form is not StampForm.YEARLESS else None
+    if law is not None:
+        constant, skew_s = law
+        known = (s + constant - skew_s if plausible(form, s) else math.nan for s in series.stamps)
+        return replace(series, form=StampForm.INSTANT, stamps=array("d", known))
     converted = array("d")
-    index = indexes[0]
     for line, seconds in zip(series.lines, series.stamps, strict=True):
         if len(indexes) > 1:
             index = next((i for i in reversed(indexes) if lanes.lanes[i].lines[0] <= line), indexes[0])  # its boot

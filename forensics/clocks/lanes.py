@@ -164,9 +164,10 @@ def _series_rows(series: Sequence[Samples], stampers: Stampers) -> Mapping[LaneK
             continue
         step = 1 + len(samples.lines) // _MAX_SERIES_ROWS
         row = rows.setdefault(stampers.series_key(samples), {})
-        for position in range(0, len(samples.lines), step):
-            if plausible(samples.form, samples.stamps[position]):
-                row.setdefault(samples.lines[position], samples.stamps[position])
+        low, high = _RANGES[samples.form]
+        for line, seconds in zip(samples.lines[::step], samples.stamps[::step], strict=True):
+            if low <= seconds < high and line not in row:
+                row[line] = seconds
     return {key: [_Entry(line, -1, seconds, -1) for line, seconds in row.items()] for key, row in rows.items() if row}
 
 

@@ -70,10 +70,15 @@ class Solution:
         constant, doubt_s = self._constant(piece, wall)
         return wall + constant, doubt_s
 
+    @property
+    def constant(self) -> float | None:
+        """What is added to every printed time of the lane, where that is one number."""
+        constants = self.pieces[0].constants
+        return constants[0] if len(self.pieces) == 1 and len(constants) == 1 else None
+
     def instants(self, lines: Sequence[int], walls: Sequence[float]) -> list[float]:
         """The instants of many printed times."""
-        if len(self.pieces) == 1 and len(self.pieces[0].constants) == 1:
-            constant = self.pieces[0].constants[0]
+        if (constant := self.constant) is not None:
             return [wall + constant for wall in walls]
         return [self.at(line, wall)[0] for line, wall in zip(lines, walls, strict=True)]
 

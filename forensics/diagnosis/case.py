@@ -31,6 +31,8 @@ class Case:
     """Events by kind."""
     hits: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     """Findings by signature id."""
+    in_runs: frozenset[tuple[str, int]] = frozenset()
+    """(source, line) of the findings that lie inside some run of an engine."""
 
     def of_kind(self, *kinds: str) -> Iterator[Event]:
         for kind in kinds:
@@ -48,13 +50,6 @@ class Case:
 
     def of_entity(self, events: Iterable[Event], entity: str) -> Iterator[Event]:
         return (event for event in events if self.entities.same(self.entities.of(event), entity))
-
-    def life_at(self, event: Event) -> Life | None:
-        """The run that a line of an engine log belongs to."""
-        for life in self.lives:
-            if life.holds(event):
-                return life
-        return None
 
     def shaky(self, source: str, layer: str) -> bool:
         """True when nothing ties a source's printed times to UTC, so that they may be hours off."""

@@ -71,6 +71,7 @@ def build_case(
         library,
         kinds,
         hits,
+        lives.inside(found_lives, at),
     )
     # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.
     return replace(

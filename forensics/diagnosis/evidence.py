@@ -104,7 +104,7 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     owner = case.entities.of(finding.event)
     if owner and not case.entities.same(owner, death.entity):
         return "other_entity"
-    if not of_node and case.life_at(finding.event) is not None:
+    if not of_node and (finding.locator.source, finding.locator.line) in case.in_runs:
         return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
     if not owner and of_node and _other_host(case, death, finding.event):
         return "other_host"

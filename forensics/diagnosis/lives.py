@@ -6,8 +6,10 @@ several files (an archive and `kubectl logs --previous`) is one life.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from ..model import Event, Finding, Role, Samples
 from .entities import Entities
@@ -67,6 +69,22 @@ def build(
         drafts = list(_cut(own, findings, phases, source, entity))
         lives += [_finish(draft, _activity_lines(reports.get(source, ()), entity, entities)) for draft in drafts]
     return tuple(_merge(lives))
+
+
+def inside(lives: Iterable[Life], places: Iterable[tuple[str, int]]) -> frozenset[tuple[str, int]]:
+    """Those places, (source, line), that lie inside some run, in the file that tells it best."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for life in lives:
+        spans.setdefault(life.start.locator.source, []).append((life.start.locator.line, life.end.locator.line))
+    starts, furthest = {}, {}
+    for source, known in spans.items():
+        known.sort()
+        starts[source] = [first for first, _ in known]
+        furthest[source] = list(accumulate((last for _, last in known), max))
+    return frozenset(
+        (source, line) for source, line in places
+        if (found := bisect_right(starts.get(source, ()), line)) and line <= furthest[source][found - 1]
+    )  # fmt: skip
 
 
 def _is_engine_log(

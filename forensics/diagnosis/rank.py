@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from ..model import Finding, Role
 from ..signatures import Cause, Library
@@ -75,9 +76,13 @@ def rank_one(cause: Cause, evidence: Sequence[Finding]) -> Hypothesis:
 
 def matches(names: Sequence[str], finding: Finding) -> bool:
     """True when a finding's signature is listed, by id or by `family.*`."""
-    return any(
-        finding.signature == name or (name.endswith(".*") and finding.signature.startswith(name[:-1])) for name in names
-    )
+    return _listed(tuple(names), finding.signature)
+
+
+@lru_cache(maxsize=65536)
+def _listed(names: tuple[str, ...], signature: str) -> bool:
+    """Cached: every death of a restart loop asks all causes about the same signatures."""
+    return any(signature == name or (name.endswith(".*") and signature.startswith(name[:-1])) for name in names)
 
 
 def _draft(cause: Cause, evidence: Sequence[Finding]) -> Hypothesis:

@@ -43,10 +43,14 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
 
 def points_of(samples: Samples) -> list[Point]:
     """Known points in time order, without duplicates of the same instant."""
+    return _points(samples, -math.inf, math.inf)
+
+
+def _points(samples: Samples, first_s: float, last_s: float) -> list[Point]:
     rows = sorted(
         (t, v, n)
         for t, v, n in zip(samples.stamps, samples.values, samples.lines, strict=True)
-        if not (math.isnan(t) or math.isnan(v))
+        if first_s <= t <= last_s and not math.isnan(v)
     )
     return [row for i, row in enumerate(rows) if i == 0 or row[0] > rows[i - 1][0]]
 
@@ -176,13 +180,12 @@ def _word(
 
 def before(samples: Samples, moment_s: float, window_s: float) -> list[Point]:
     """Points of the last `window_s` seconds before a moment (one second of slack after it)."""
-    return [p for p in points_of(samples) if moment_s - window_s <= p[0] <= moment_s + 1.0]
+    return _points(samples, moment_s - window_s, moment_s + 1.0)
 
 
 def segment_before(samples: Samples, moment_s: float, scale: float) -> list[Point]:
     """The unbroken segment that ends at, or just before, a moment."""
-    known = [p for p in points_of(samples) if p[0] <= moment_s + 1.0]
-    parts = segments(known, scale)
+    parts = segments(_points(samples, -math.inf, moment_s + 1.0), scale)
     return list(parts[-1]) if parts else []
 
 

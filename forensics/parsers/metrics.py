@@ -13,7 +13,6 @@ from math import isfinite
 from typing import Any
 
 import regex
-from prometheus_client.parser import text_string_to_metric_families
 
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity
@@ -156,6 +155,8 @@ class _Reader:
 
 
 def _parse(line: str) -> tuple[str, dict[str, str], float, RawStamp | None] | None:
+    from prometheus_client.parser import text_string_to_metric_families  # brings a web server and TLS with it
+
     try:
         for family in text_string_to_metric_families(f"{line}\n"):
             for sample in family.samples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isfinite, nan
 
 import regex
@@ -49,12 +50,14 @@ _LOST = ("GPU is lost", "Unknown Error", "GPU requires reset", "GPU requires res
 _BUS = regex.compile(r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.[0-9A-Fa-f])?")
 
 
+@lru_cache(maxsize=1024)
 def bus_id(text: str) -> str:
     """`00000000:1B:00.0` → `0000:1b:00`, so that it equals the id in an Xid line."""
     found = _BUS.fullmatch(text.strip())
     return f"{(found[1] or '0000')[-4:]}:{found[2]}:{found[3]}".lower() if found else text.strip()
 
 
+@lru_cache(maxsize=8192)
 def number(cell: str) -> float | None:
     """`74218 MiB`, `51 %`, `380.25 W` or a bare number; none for `[N/A]` and the like."""
     try:
@@ -78,8 +81,15 @@ class _Clock:
 
     def __init__(self) -> None:
         self._days: dict[str, float | None] = {}
+        self._last: tuple[str, RawStamp | None] = ("", None)
 
     def read(self, cell: str) -> RawStamp | None:
+        """Rows of one call have the same time, or nearly."""
+        if cell != self._last[0]:
+            self._last = (cell, self._read(cell))
+        return self._last[1]
+
+    def _read(self, cell: str) -> RawStamp | None:
         day = cell[:10]
         if len(cell) >= 19 and day[4] == "/" and cell[13] == ":":
             if day not in self._days:

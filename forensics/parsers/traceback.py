@@ -46,7 +46,7 @@ _EXCEPTION = regex.compile(
     regex.DOTALL,
 )
 _GROUP_BARS = regex.compile(
-    r"\s*(?:[|+] )+(?=\s*(?:File|Exception|Traceback|\w+(?:\.\w+)*(?:Error|Exception)\b))"
+    r"\s{0,12}+(?:[|+] )++(?=\s*+(?:File|Exception|Traceback|\w+(?:\.\w+)*(?:Error|Exception)\b))"
 )
 _THREAD = regex.compile(r"(?:(?:Current thread|Thread) 0x[0-9a-f]+ .*|Stack )\(most recent call first\)")
 _ENGINE_FRAME = regex.compile(
@@ -113,11 +113,8 @@ class _Assembler:
         speaker = self.speakers.setdefault(who, _Speaker())
         if speaker.block is not None and record.line - speaker.block.last.line > MAX_GAP:
             self._give_up(speaker)
-        text = (
-            _GROUP_BARS.sub("", record.text, count=1)
-            if record.text[:12].lstrip()[:1] in "|+"
-            else record.text
-        )
+        bars = _GROUP_BARS.match(record.text)
+        text = record.text[bars.end() :] if bars else record.text
         if HEADER in text:
             self._open(speaker, record, text)
         elif text.startswith(FAULT):

@@ -32,6 +32,7 @@ _PUBLIC_HOSTS = regex.compile(
     r"(?i)(?:^|\.)(?:pytorch\.org|huggingface\.co|hf\.co|github\.com|vllm\.ai|kubernetes\.io|k8s\.io|nvidia\.com"
     r"|docker\.io|quay\.io|ghcr\.io|nvcr\.io|python\.org|pypi\.org|modelscope\.cn|ray\.io)$"
 )
+_SUFFIX = regex.compile(r"\.[A-Za-z0-9]{1,6}")
 _FORMS = r"""(?P<ip6>(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:]))
 |(?P<ip4>(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d))
 |(?P<fqdn>(?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:internal|local|lan|corp|intra|cluster|svc
@@ -67,7 +68,7 @@ class Pseudonyms:
         table = self.table[kind]
         if value not in table:
             suffix = Path(value.rstrip("!")).suffix if kind == "file" else ""
-            table[value] = f"{kind}-{len(table) + 1}{suffix if suffix.isascii() and len(suffix) < 8 else ''}"
+            table[value] = f"{kind}-{len(table) + 1}{suffix if _SUFFIX.fullmatch(suffix) else ''}"
         return table[value]
 
     def apply(self, text: str) -> tuple[str, int]:

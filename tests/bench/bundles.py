@@ -11,14 +11,15 @@ import random
 import tarfile
 import tomllib
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from gzip import GzipFile
 from pathlib import Path
 
 import zstandard
 
-START = datetime(2026, 11, 29)
+START = datetime(2026, 11, 29, tzinfo=UTC)
 DAY_S = 86_400
+END_S = int(START.timestamp()) + DAY_S
 POD = "vllm-llama-7c9d8f6b5d-x2x8q"
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,7 +45,10 @@ INFO {at} [api_server.py:1896] vLLM API server version 0.11.0
 INFO {at} [utils.py:233] non-default args: {{'model': 'acme/llama-8b', 'max_model_len': 32768, 'gpu_memory_utilization': 0.95}}
 INFO {at} [gpu_model_runner.py:2653] Model loading took 14.9889 GiB and 12.437612 seconds
 INFO {at} [gpu_worker.py:298] Available KV cache memory: 52.11 GiB
-INFO {at} [kv_cache_utils.py:1087] GPU KV cache size: 426,880 tokens"""
+INFO {at} [kv_cache_utils.py:1087] GPU KV cache size: 426,880 tokens
+INFO {at} [gpu_model_runner.py:3480] Graph capturing finished in 21 secs, took 0.62 GiB
+INFO {at} [launcher.py:42] Route: /health, Methods: GET
+INFO:     Application startup complete."""
 _TROUBLES = (
     "Error in preprocessing prompt inputs: ValueError: The decoder prompt (length {n}) is longer than {m}",
     "Exception in callback {w} {v}: TimeoutError: {w} did not answer within {n} s",
@@ -250,7 +254,7 @@ def _tar(folder: Path, packed: io.BufferedIOBase) -> None:
     with tarfile.open(fileobj=packed, mode="w|", bufsize=1 << 20) as tar:
         for path in sorted(folder.rglob("*")):
             info = tar.gettarinfo(path, f"{folder.name}/{path.relative_to(folder).as_posix()}")
-            info.mtime = int(START.timestamp()) + DAY_S
+            info.mtime, info.uid, info.gid, info.uname, info.gname = END_S, 0, 0, "root", "root"
             if path.is_file():
                 with path.open("rb") as content:
                     tar.addfile(info, content)

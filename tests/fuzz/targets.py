@@ -121,7 +121,7 @@ def log(data: bytes) -> None:
 
 def line(data: bytes) -> None:
     """Envelopes, one line; a program's output never becomes the machine's word."""
-    with within(1):
+    with within(10):
         record = unwrap(text_of(data))
         inside = unwrap(text_of(data), output=True)
     assert record.text is not None
@@ -131,7 +131,7 @@ def line(data: bytes) -> None:
 def stamp(data: bytes) -> None:
     """Times from text and back."""
     text = text_of(data)
-    with within(1):
+    with within(10):
         found = [stamps.iso(text, "x"), stamps.ctime(text, "x"), stamps.rfc1123(text, "x"), stamps.age(text, "x")]
         found.append(stamps.month_day(len(data) % 14, len(data) % 33, text, "x"))
         stamps.duration(text)
