@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .budget import ALTERED, Damaged, Guard, OverBudget, Stream
+from .budget import ALTERED, Altered, Damaged, Guard, OverBudget, Stream
 from .decoders import Decoder, Gzip, Zstd, deflate, errors
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class Unpacked:
         try:
             return step(*arguments)
         except errors() as error:
-            raise Damaged(f"is damaged: {str(error) or self._codec.name}") from None
+            raise Altered(f"is damaged: {str(error) or self._codec.name}") from None
 
     def _finish(self, decoder: Decoder) -> None:
         """After one stream: another one, zeros (tapes, `xz` padding), or something that is none of ours."""

@@ -182,7 +182,8 @@ def quote(text: str) -> str:
     """A TOML string: literal where that is possible, else with escapes."""
     plain = all(char.isprintable() or char in "\t\n" for char in text)
     if plain and "'''" not in text and not text.endswith("'"):
-        return f"'''{text}'''"
+        opening = "'''\n" if text.startswith("\n") else "'''"  # TOML drops a line end right after the quotes
+        return f"{opening}{text}'''"
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     shown = "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped)
     return f'"{shown}"'

@@ -12,10 +12,11 @@ import os
 import platform
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import bundles
@@ -23,103 +24,110 @@ from measure import Cost, in_turn
 
 ROOT = bundles.ROOT
 MB = 1_000_000
-sys.path.insert(0, str(ROOT))
+PYTHON = shlex.quote(sys.executable)
 
 
 @dataclass(frozen=True)
-class Task:
-    """One bundle, and the commands that are run on it in turn; the first one is ours."""
+class Subject:
+    """One bundle as it lies on the disk, and the commands that are run on it in turn; the first one is ours."""
 
-    name: str
     bytes: int
     commands: dict[str, str]
     files: int = 0
     note: str = ""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Bench:
     folder: Path
     large: bool
-    anchors: Path = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.anchors = self.folder / "anchors.txt"
-        self.anchors.write_text("".join(f"{anchor}\n" for anchor in sorted(_anchors())), encoding="utf-8")
-
-    def tasks(self) -> Iterator[Task]:
-        yield Task("start", 0, {"`--help`": _ours("--help"), "bare interpreter": f"{shlex.quote(sys.executable)} -c pass"})
-        small = bundles.tar_gz(bundles.day(self.folder / "day-10m", 10 * MB))
-        yield self._archive("day, 10 MB, tar.gz", small, 10 * MB)
-        for size in (500 * MB, 1000 * MB, *((4000 * MB,) if self.large else ())):
-            folder = bundles.day(self.folder / f"day-{size // MB}m", size)
-            yield self._folder(f"day, {size // MB:,} MB, directory", folder, size)
-            yield self._archive(f"day, {size // MB:,} MB, tar.gz", bundles.tar_gz(folder), size)
-            if size == 1000 * MB:
-                yield self._archive(f"day, {size // MB:,} MB, tar.zst", bundles.tar_zst(folder), size)
-            shutil.rmtree(folder)
-        for size in (200 * MB, 400 * MB):
-            noisy = bundles.noisy(self.folder / f"noisy-{size // MB}m", size)
-            yield self._folder(f"half of the lines are candidates, {size // MB} MB", noisy, size)
-        signatures = bundles.signatures(self.folder / "signatures", 50 * MB)
-        yield self._folder("every signature hits, 50 MB", signatures, 50 * MB)
+    def tasks(self) -> Iterator[tuple[str, Callable[[], Subject]]]:
+        """Names, and what makes the bundle; a day's folder is made once and serves the archives behind it."""
+        yield "start", lambda: Subject(0, {"`--help`": _ours("--help"), "bare interpreter": f"{PYTHON} -c pass"})
+        yield "day, 10 MB, tar.gz", lambda: self._archive(bundles.tar_gz(self._day(10)), 10 * MB)
+        for size in (500, 1000, *((4000,) if self.large else ())):
+            yield f"day, {size:,} MB, directory", lambda n=size: self._folder(self._day(n), n * MB)
+            yield f"day, {size:,} MB, tar.gz", lambda n=size: self._archive(bundles.tar_gz(self._day(n)), n * MB)
+        yield "day, 1,000 MB, tar.zst", lambda: self._archive(bundles.tar_zst(self._day(1000)), 1000 * MB)
+        for size in (200, 400):
+            yield (
+                f"half of the lines are candidates, {size} MB, directory",
+                lambda n=size: self._folder(bundles.noisy(self.folder / f"noisy-{n}", n * MB), n * MB),
+            )
+        yield (
+            "every signature hits, 50 MB, directory",
+            lambda: self._folder(bundles.signatures(self.folder / "signatures", 50 * MB), 50 * MB),
+        )
         for count in (10_000, 20_000, *((200_000,) if self.large else ())):
-            files = bundles.small_files(self.folder / f"files-{count}", count)
-            yield self._folder(f"{count:,} small files", files, _size(files), count)
+            yield f"{count:,} small files, directory", lambda n=count: self._small(n)
 
-    def _archive(self, name: str, path: Path, size: int) -> Task:
-        file, anchors = shlex.quote(str(path)), shlex.quote(str(self.anchors))
+    def _day(self, size: int) -> Path:
+        folder = self.folder / f"day-{size}"
+        return folder if folder.exists() else bundles.day(folder, size * MB)
+
+    def _small(self, count: int) -> Subject:
+        folder = bundles.small_files(self.folder / f"files-{count}", count)
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        return self._folder(folder, size, count)
+
+    def _archive(self, path: Path, size: int) -> Subject:
+        file = shlex.quote(str(path))
         packed = path.suffix == ".gz"
         unpack = f"tar -xzOf {file}" if packed else f"zstd -dcq {file} | tar -xOf -"
         commands = {"`analyze`": _ours(f"analyze {file} -o {self._report}")}
         if shutil.which("rg"):
-            commands["`tar -xO \\| rg -F`"] = f"{unpack} | rg -a -F -f {anchors} -c"
-        commands["`tar -xO \\| grep -F`"] = f"{unpack} | grep -a -F -f {anchors} -c"
+            commands["`tar -xO \\| rg -a -F -f anchors -c`"] = f"{unpack} | rg -a -F -f {self._anchors} -c"
+        commands["`tar -xO \\| grep -a -F -f anchors -c`"] = f"{unpack} | grep -a -F -f {self._anchors} -c"
         if packed:
             commands["`zcat`"] = f"zcat {file}"
-        return Task(name, size, commands, note=f"{path.stat().st_size / MB:.0f} MB packed")
+        return Subject(size, commands, note=f"{path.stat().st_size / MB:.0f} MB packed")
 
-    def _folder(self, name: str, path: Path, size: int, files: int = 0) -> Task:
-        folder, anchors = shlex.quote(str(path)), shlex.quote(str(self.anchors))
+    def _folder(self, path: Path, size: int, files: int = 0) -> Subject:
+        folder = shlex.quote(str(path))
         commands = {"`analyze`": _ours(f"analyze {folder} -o {self._report}")}
         if shutil.which("rg"):
-            commands["`rg -F`"] = f"rg -a -F -f {anchors} -c --no-ignore --hidden {folder}"
-        commands["`grep -F -r`"] = f"grep -a -F -f {anchors} -r -c {folder}"
-        if shutil.which("lnav") and size <= 1000 * MB and not files:
-            commands["`lnav -n`, count of lines"] = f"lnav -n -c ';SELECT count(*) FROM all_logs' {folder}"
-        return Task(name, size, commands, files)
+            commands["`rg -a -F -f anchors -c`"] = f"rg -a -F -f {self._anchors} -c --no-ignore --hidden {folder}"
+        commands["`grep -a -F -f anchors -r -c`"] = f"grep -a -F -f {self._anchors} -r -c {folder}"
+        if shutil.which("lnav") and not files:
+            commands["`lnav -n`, which counts the lines"] = f"lnav -n -c ';SELECT count(*) FROM all_logs' {folder}"
+        return Subject(size, commands, files)
 
     @property
     def _report(self) -> str:
         return shlex.quote(str(self.folder / "report.md"))
 
+    @property
+    def _anchors(self) -> str:
+        return shlex.quote(str(self.folder / "anchors.txt"))
 
-def _anchors() -> frozenset[str]:
-    from forensics import clocks, ingest, pipeline
-
-    return ingest.literals(pipeline.load_library().anchors() | set(clocks.ANCHORS))
+    def write_anchors(self) -> int:
+        """The literals that our scan looks for, one a line; their number. In a process of its own, which keeps this
+        one small: the peak of a child is never below that of its parent."""
+        code = (
+            "from forensics import clocks, ingest, pipeline; "
+            "print(*sorted(ingest.literals(pipeline.load_library().anchors() | set(clocks.ANCHORS))), sep='\\n')"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+        (self.folder / "anchors.txt").write_bytes(done.stdout)
+        return done.stdout.count(b"\n")
 
 
 def _ours(arguments: str) -> str:
-    return f"PYTHONPATH={shlex.quote(str(ROOT))} {shlex.quote(sys.executable)} -m forensics {arguments}"
+    return f"PYTHONPATH={shlex.quote(str(ROOT))} {PYTHON} -m forensics {arguments}"
 
 
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def rows(task: Task, costs: dict[str, Cost], half: Cost | None) -> Iterator[str]:
+def rows(name: str, subject: Subject, costs: dict[str, Cost], half: Cost | None) -> Iterator[str]:
     """Lines of the table: ours, then each reference with our ratio to it."""
     ours = next(iter(costs.values()))
-    for number, (name, cost) in enumerate(costs.items()):
+    for number, (command, cost) in enumerate(costs.items()):
         ratio = "" if number == 0 else f"{ours.wall_s / cost.wall_s:.2f}"
-        rate = f"{task.files / cost.wall_s:,.0f} files/s" if task.files else ""
-        rate = rate or (f"{task.bytes / MB / cost.wall_s:,.0f} MB/s" if task.bytes else "")
+        rate = f"{subject.files / cost.wall_s:,.0f} files/s" if subject.files else ""
+        rate = rate or (f"{subject.bytes / MB / cost.wall_s:,.0f} MB/s" if subject.bytes else "")
         growth = f"{ours.wall_s / half.wall_s:.2f}" if number == 0 and half is not None else ""
-        label = task.name + (f" ({task.note})" if task.note else "") if number == 0 else ""
-        yield (
-            f"| {label} | {name} | {cost.wall_s:.2f} | {cost.cpu_s:.2f} | {cost.peak_mib:.0f} | {rate} | {ratio} | {growth} |"
-        )
+        label = name + (f" ({subject.note})" if subject.note else "") if number == 0 else ""
+        cells = (f"{cost.wall_s:.2f}", f"{cost.cpu_s:.2f}", f"{cost.peak_mib:.0f}", rate, ratio, growth)
+        yield f"| {label} | {command} | {' | '.join(cells)} |"
 
 
 def machine() -> str:
@@ -166,20 +174,22 @@ def main() -> int:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         bench = Bench(folder, options.large)
+        anchors = bench.write_anchors()
         header = HEADER.format(
             options=" ".join(filter(None, ("--large" * options.large, f"--rounds {options.rounds}"))),
-            rounds=options.rounds, anchors=f"{len(_anchors()):,}", machine=began_on,
+            rounds=options.rounds, anchors=anchors, machine=began_on,
         )  # fmt: skip
         print(header, end="", flush=True)
         table: list[str] = []
         done: dict[tuple[str, int], Cost] = {}
-        for task in bench.tasks():
-            if options.only not in task.name:
+        for name, make in bench.tasks():
+            if options.only not in name:
                 continue
-            costs = in_turn(task.commands, options.rounds)
-            kind = task.name.translate(str.maketrans("", "", "0123456789,"))
-            amount = task.files or task.bytes
-            lines = list(rows(task, costs, done.get((kind, amount // 2))))
+            subject = make()
+            costs = in_turn(subject.commands, options.rounds)
+            kind = name.translate(str.maketrans("", "", "0123456789,"))
+            amount = subject.files or subject.bytes
+            lines = list(rows(name, subject, costs, done.get((kind, amount // 2))))
             done[kind, amount] = next(iter(costs.values()))
             print("\n".join(lines), flush=True)
             table += lines
