@@ -72,8 +72,18 @@ def _moment(
     y: int, mo: int, d: int, h: int, mi: int, s: int, fraction: float = 0.0, tz: timezone | None = None
 ) -> float | None:
     leap, s = (1, 59) if s == 60 else (0, s)
+    midnight = _midnight(y, mo, d)
+    if midnight is None or h > 23 or mi > 59 or s > 59:
+        return None
+    ahead = 0 if tz is None else tz.utcoffset(None) // timedelta(seconds=1)
+    return midnight + (3600 * h + 60 * mi + s - ahead) + leap + fraction
+
+
+@lru_cache(maxsize=1024)
+def _midnight(y: int, mo: int, d: int) -> float | None:
+    """Cached: a log has few days, and their lines are many."""
     try:
-        return epoch(datetime(y, mo, d, h, mi, s, tzinfo=tz or UTC)) + leap + fraction
+        return epoch(datetime(y, mo, d, tzinfo=UTC))
     except ValueError:
         return None
 

@@ -58,6 +58,9 @@ def _gaps(case: Case, incident: Incident) -> Iterator[Gap]:
         )
     if cause == "host_oom.leak":
         yield Gap("heap_profile", "py-spy dump --pid <pid>; memray attach <pid>")
+    sure = incident.hypotheses[0].confidence is Confidence.ESTABLISHED
+    if cause.startswith("host_oom.") and not sure and not any(s.name in _MEMORY_SERIES for s in case.samples):
+        yield Gap("memory_series", "cat /sys/fs/cgroup/memory.current /proc/meminfo  # every 10 s, in the container")
     if cause in ("nccl_failure", "shm_exhausted"):
         yield Gap("nccl_debug", "NCCL_DEBUG=INFO  # in the container's environment, then restart once")
     if cause == "gpu_hardware":
@@ -69,6 +72,9 @@ def _gaps(case: Case, incident: Incident) -> Iterator[Gap]:
         yield Gap("metrics", "curl -s http://<pod ip>:8000/metrics  # every 10 s")
 
 
+_MEMORY_SERIES = frozenset(
+    {"container_memory_mib", "process_rss_mib", "host_memory_used_kib", "host_memory_available_kib"}
+)
 _NEED_KERNEL = frozenset(
     {
         "insufficient_evidence",

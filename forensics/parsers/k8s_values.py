@@ -14,7 +14,7 @@ from .located import Object, dig, int_at, strings_at, text_at
 LAYER = "k8s"
 """The API server's clock: UTC, printed to the second."""
 _QUANTITY = regex.compile(
-    r"(?P<sign>[-+]?)(?P<number>\d+\.?\d*|\.\d+)(?P<suffix>[numkMGTPE]?|[KMGTPE]i|[eE][-+]?\d{1,3})"
+    r"(?P<sign>[-+]?)(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<suffix>[numkMGTPE]?|[KMGTPE]i|[eE][-+]?\d{1,3})"
 )
 _SCALES = {
     "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18,

@@ -20,7 +20,7 @@ _PCI = r"(?:PCI:)?(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0
 _XID = regex.compile(
     rf"NVRM: Xid \({_PCI}(?: GPU-I:(?P<gi>\d{{1,18}}))?(?: GPU-CI:(?P<ci>\d{{1,18}}))?\): (?P<xid>\d{{1,18}})"
     r"(?:, pid='?(?P<pid>\d{1,18}|<unknown>)'?)?(?:, name=(?P<name>[^,]*))?(?:,.*?)?"
-    r"(?: caused by previous Xid (?P<previous>\d{1,18}))?\s*",
+    r"(?: caused by previous Xid (?P<previous>\d{1,18}))?",
     regex.DOTALL,
 )
 _GPU_UUID = regex.compile(rf"NVRM: GPU at {_PCI}: (?P<uuid>GPU-[0-9a-f-]{{36}})\s*")
@@ -38,7 +38,7 @@ def refine(event: Event) -> Event:
     """Xid lines become `xid`, the line with a card's UUID `gpu_state`; others learn their GPU."""
     if not event.text.startswith("NVRM: "):
         return event
-    if found := _XID.fullmatch(event.text):
+    if found := _XID.fullmatch(event.text.rstrip()):
         return _xid(event, found)
     if found := _GPU_UUID.fullmatch(event.text):
         pci = bus_id(found["pci"])

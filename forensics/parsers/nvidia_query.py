@@ -11,7 +11,7 @@ from .dates import date_command
 from .numerals import is_whole
 from .nvidia_rows import LAYER, GpuTable, ProcessTable, Row, bus_id, number
 
-_KEY = regex.compile(r"(?P<indent> *)(?P<key>[^:]+?)(?:\s*: (?P<value>.*)|\s*:?\s*)")
+_KEY = regex.compile(r"(?P<indent> *)(?P<key>[^:\s](?:[^:]*[^:\s])?)\s*(?:: (?P<value>.*)|:)?")
 _GPU = regex.compile(r"GPU (?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9])\s*")
 _COLUMNS = {
     ("Product Name",): "name",

@@ -14,7 +14,7 @@ import regex
 MAX_DEPTH = 12
 _CONSTANTS = {"None": None, "True": True, "False": False, "null": None, "true": True, "false": False}
 _INTEGER = regex.compile(r"[+-]?\d{1,18}")
-_NUMBER = regex.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_NUMBER = regex.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _STRING = regex.compile(r"[rbuf]?('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", regex.DOTALL)
 _ESCAPE = regex.compile(r"\\(.)", regex.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}

@@ -36,7 +36,7 @@ MAX_GAP = 400
 """Lines of other speakers that may lie between two lines of one traceback."""
 
 _FRAME = regex.compile(
-    r'\s+File "(?P<path>[^"]*)", line \d+(?:,? in (?P<function>.*?))?(?: \[repeated \d+x[^\]]*\])?\s*'
+    r'\s+File "(?P<path>[^"]*)", line \d+(?:,? in (?P<function>.*?))?(?: \[repeated \d+x[^\]]*\])?'
 )
 _EXCEPTION = regex.compile(
     r"(?P<name>(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)"
@@ -125,7 +125,7 @@ class _Assembler:
             self._give_up(speaker)
             speaker.chain = True
             self.used.add(record.line)
-        elif _FRAME.fullmatch(text):
+        elif _FRAME.fullmatch(text.rstrip()):
             self._frame(speaker, record, text)
         elif speaker.block is not None:
             self._inside(speaker, speaker.block, record, text)
@@ -152,7 +152,7 @@ class _Assembler:
             inner = self._outer_is_chained(speaker, record)
             speaker.block = _Block(record, headed=inner, chained=speaker.chain)
             speaker.chain = False
-        found = _FRAME.fullmatch(text)
+        found = _FRAME.fullmatch(text.rstrip())
         if found:
             speaker.block.frames.append(f"{found['path']}:{found['function'] or ''}")
             speaker.block.frame = record

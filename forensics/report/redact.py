@@ -115,8 +115,12 @@ def apply(rule: Rule, value: str) -> tuple[str, list[str]]:
 def redact(value: str) -> tuple[str, dict[str, list[str]]]:
     """One text without secrets, and what each rule took out of it."""
     taken: dict[str, list[str]] = {}
+    lower = value.lower()
     for rule in rules():
-        value, found = apply(rule, value)
-        if found:
-            taken[rule.id] = found
+        for hint in rule.hints:
+            if hint in lower:
+                value, found = apply(rule, value)
+                if found:
+                    taken[rule.id], lower = found, value.lower()
+                break
     return value, taken

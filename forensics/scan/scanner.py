@@ -86,7 +86,8 @@ class Scanner:
             text = b"".join(pieces).decode()
         except UnicodeDecodeError:
             return False
-        self._kept = dict(enumerate(text.removesuffix("\n").split("\n"), 1))
+        lines = text.removesuffix("\n").split("\n")
+        self._kept = {number: line.removesuffix("\r") for number, line in enumerate(lines, 1)}  # as polars has them
         self.result.lines = len(self._kept)
         for rows in self._series:
             if rows.spec.anchor in text:

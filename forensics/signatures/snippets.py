@@ -18,7 +18,7 @@ WIDTH = 96
 
 _HEADER = regex.compile(r"\s*(?P<open>\[\[?)\s*(?P<name>[^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
 _KEY = regex.compile(r"\s*(?P<key>[\w.\"'-]+)\s*=\s*(?P<value>.*)")
-_NAME = regex.compile(r"""['"]+(?P<name>[^'"]*)['"]+""")
+_NAME = regex.compile(r"""['"]{1,3}(?P<name>[^'"]*)['"]""")
 
 
 def caret(text: str, start: int, end: int | None = None, line: int | None = None) -> str:

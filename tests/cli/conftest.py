@@ -17,16 +17,16 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 Run = Callable[..., Result]
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="package")
 def _read_once() -> Iterator[None]:
     """The library and the samples are the same for all runs: read them once."""
-    read = pipeline.read
+    read, plain = pipeline.read, pipeline.Options()
 
     @cache
     def remembered(*paths: str, options: pipeline.Options) -> pipeline.Reading:
         return read(*paths, options=options)
 
-    def reading(*paths: str, options: pipeline.Options, **others: Any) -> pipeline.Reading:
+    def reading(*paths: str, options: pipeline.Options = plain, **others: Any) -> pipeline.Reading:
         if all(str(path).startswith(str(SAMPLES)) for path in paths):
             return remembered(*paths, options=options)
         return read(*paths, options=options, **others)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from forensics.model import StampForm
-from forensics.parsers.envelopes import ENVELOPES, channel_of
+from forensics.parsers.envelopes import ENVELOPES, channel_of, starting_with
 from forensics.parsers.records import Record, unwrap
 
 MESSAGE = "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"
@@ -203,3 +205,21 @@ HUGE = "9" * 5000
 def test_nothing_raises(text: str) -> None:
     """Bad input is a line without layers, or without its numbers."""
     assert isinstance(peel(text), Record)
+
+
+def lines() -> list[str]:
+    """Lines of all samples, with one and two of their headers taken off as well."""
+    found = []
+    for path in sorted((Path(__file__).resolve().parents[2] / "samples").rglob("*")):
+        if path.is_file() and path.suffix in (".txt", ".log"):
+            found += path.read_text(encoding="utf-8", errors="replace").split("\n")[::5]
+    return found + [line.partition(" ")[2] for line in found] + [line.partition("] ")[2] for line in found]
+
+
+def test_the_first_character_rules_out_no_envelope() -> None:
+    """Only envelopes that such a text cannot have are left untried."""
+    extra = ["", "-", "░░ Subject", " DEVICE=+pci:0", "\x1e{}", 'data: {"a": 1}', "٣", "1728129601.123456 h a[1]: x", "<4>[1.000000] x"]
+    for text in {*lines(), *extra}:
+        tried = starting_with(text[:1])
+        for name, envelope in ENVELOPES:
+            assert (name, envelope) in tried or envelope(text) is None, (name, text[:80])

@@ -7,8 +7,10 @@ import string
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from forensics.scan import Scanned, SeriesSpec, Window, scan, scanner
+from forensics.scan import Scanned, Scanner, SeriesSpec, Window, anchors, scan, scanner
 
 WORDS = ["".join(random.Random(i).choices(string.ascii_letters, k=8)) for i in range(3000)]
 
@@ -105,3 +107,27 @@ def test_blocks_do_not_matter(step: int) -> None:
     other = kept(text, step)
     assert one.candidates == other.candidates
     assert one.lines == other.lines
+
+
+PARTS = st.sampled_from(["an Error", "usage 7%", "open A", "close", "\r", "\n", "\n", "\n", " ", "é", "模型", "x" * 70_000, "\0", "\x1b[0m"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(PARTS, max_size=60), st.booleans())
+def test_short_members_are_read_like_long_ones(parts: list[str], torn: bool) -> None:
+    """The way of the smallest members keeps the same lines, rows and counts as the way of all others."""
+    data = "".join(parts).encode() + (b"\xe6" if torn else b"")
+    series = (SeriesSpec("usage", r"usage (\d+)%", ("value",)), SeriesSpec("", r"^(.*)$", ("row",), consume=False))
+    few, many = (Scanner(("Error",), (Window("open A", ("close",), 3),), series) for _ in range(2))
+    many.feed(data)
+    assert few.whole(data) == many.finish()
+
+
+def test_very_many_literals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More literals than one regex should hold are looked for in another way, with the same result."""
+    text = filler(300) + "an Error here\n" + filler(100)
+    before = kept(text, windows=(Window("open A", ("close",), 4),))
+    monkeypatch.setattr(anchors, "_MOST_CHARS", 3)
+    anchors.tests.cache_clear()
+    assert kept(text, windows=(Window("open A", ("close",), 4),)) == before
+    anchors.tests.cache_clear()

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import regex
 
 from forensics import analyze
 from forensics.errors import NothingReadableError
 from forensics.model import Severity
 from forensics.parsers import DIALECTS, FORMATS, embedded
 from forensics.parsers.numerals import is_whole
+from forensics.parsers.records import unwrap
 from forensics.report.render import render
 
 SAMPLES = Path(__file__).resolve().parent.parent.parent / "samples"
@@ -237,6 +239,27 @@ def test_bytes_of_every_kind(case: str, tmp_path: Path) -> None:
     """Encodings, line ends, lines without end: no exception, and an end."""
     (tmp_path / "vllm.log").write_bytes(BYTES[case])
     assert problems(tmp_path) == []
+
+
+FRAME = '  File "/opt/vllm/engine.py", line 8, in run'
+SHAPES = (*{line for template in TEMPLATES.values() for line in template.splitlines()}, FRAME, '2026-11-29T21:24:17.1Z stderr F x')
+
+
+@pytest.mark.parametrize("run", [" ", "\t", "1", "a.", "a ", "[", "\"", ","])
+def test_long_runs_inside_lines(run: str) -> None:
+    """What a regex repeats, repeated without end, at the borders of words: time grows with the length, not faster."""
+    rng = random.Random(run)
+    for line in sorted(SHAPES):
+        at = rng.choice([found.start() for found in regex.finditer(r"\b", line)] or [0])
+        text = f"{line[:at]}{(run * 30_000)[:30_000]}{line[at:]}"
+        embedded.read_text(text, "x.log", unwrap(text).channel or "plain")
+
+
+@pytest.mark.parametrize("line", [FRAME, "[1.000001] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=x, GPU has fallen off"])
+def test_blanks_at_the_end_cost_nothing(line: str) -> None:
+    """A lazy repetition before optional blanks at the end of a line took seconds."""
+    for _ in range(20):
+        embedded.read_text(f"{line}{' ' * 60_000}x", "x.log", unwrap(line).channel or "plain")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forensics.model import Event, Locator
 from forensics.pipeline import load_library
 from forensics.signatures import Library, Matcher, Pattern, matching
 from forensics.signatures.fields import CONVERTERS, size_bytes
+from forensics.signatures.literals import Literals
 
 LIBRARY = load_library()
 BASE = LIBRARY.signatures["torch.oom"]
@@ -89,3 +92,12 @@ def test_no_sizes(text: str) -> None:
     """What is no size raises `ValueError`, which the matcher takes for another message."""
     with pytest.raises(ValueError, match=r"."):
         size_bytes(text)
+
+
+WORDS = st.text(alphabet="abcde é模", max_size=9)
+
+
+@given(st.sets(WORDS.filter(bool)), WORDS.flatmap(lambda word: st.lists(WORDS).map(lambda rest: word.join(rest))))
+def test_literals_are_found_as_by_looking_for_each(literals: set[str], text: str) -> None:
+    """The index finds the literals that stand in a text, each once, and no other."""
+    assert sorted(Literals(literals).found(text)) == sorted(literal for literal in literals if literal in text)
