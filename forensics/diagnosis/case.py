@@ -33,6 +33,8 @@ class Case:
     """Findings by signature id."""
     in_runs: frozenset[tuple[str, int]] = frozenset()
     """(source, line) of the findings that lie inside some run of an engine."""
+    _hosts: dict[str, str] = field(default_factory=dict, repr=False)
+    """What `host_of` has found out."""
 
     def of_kind(self, *kinds: str) -> Iterator[Event]:
         for kind in kinds:
@@ -63,6 +65,11 @@ class Case:
 
     def host_of(self, entity: str) -> str:
         """The node an entity ran on, as far as anything says so."""
+        if entity not in self._hosts:
+            self._hosts[entity] = self._host_of(entity)
+        return self._hosts[entity]
+
+    def _host_of(self, entity: str) -> str:
         for event in self.of_entity(self.of_kind("pod_spec", "pod_status"), entity):
             if event.fields.get("node"):
                 return str(event.fields["node"])

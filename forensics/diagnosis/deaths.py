@@ -53,8 +53,11 @@ def build(
 ) -> tuple[Death, ...]:
     """All deaths, by time. A life that goes on to the end of its log is no death."""
     drafts: list[_Draft] = []
+    of_entity: dict[str, list[Life]] = {}
     for life in lives:
-        ended = _end_of(life, lives)
+        of_entity.setdefault(life.entity, []).append(life)
+    for life in lives:
+        ended = _end_of(life, of_entity[life.entity])
         if ended is not None:
             drafts.append(_Draft(life.entity, ended, [], life))
     kills = {(f.locator.source, f.locator.line) for f in findings if f.signature in PROBE_KILLS}
@@ -71,20 +74,20 @@ def build(
     return tuple(sorted(deaths, key=lambda d: (d.time_s is None, d.time_s or 0.0, d.entity)))
 
 
-def _end_of(life: Life, lives: Sequence[Life]) -> float | None:
+def _end_of(life: Life, siblings: Sequence[Life]) -> float | None:
     """When a life ended, 0.0 when that is unknown; none when it did not end within its log."""
     lost = life.fatal if life.fatal is not None else life.crash
     if lost is not None:
         return lost.time.utc_s or 0.0
-    if life.shutdown is not None or _followed(life, lives):
+    if life.shutdown is not None or _followed(life, siblings):
         return life.end.time.utc_s or 0.0
     return None
 
 
-def _followed(life: Life, lives: Sequence[Life]) -> bool:
+def _followed(life: Life, siblings: Sequence[Life]) -> bool:
     """True when the same entity starts again after this life without an orderly stop in between."""
-    for other in lives:
-        if other is life or other.entity != life.entity:
+    for other in siblings:
+        if other is life:
             continue
         a, b = life.end.time.utc_s, other.start.time.utc_s
         begin, end = other.start.locator, life.end.locator
