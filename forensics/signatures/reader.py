@@ -51,6 +51,8 @@ class Reader:
             self.problem("", f"is not UTF-8: byte {data[error.start]:#04x} in line {line}", "save the file as UTF-8")
         except tomllib.TOMLDecodeError as error:
             self._syntax(str(error))
+        except ValueError:
+            self.problem("", "holds a number of thousands of digits", "write the number that was meant")
         except RecursionError:
             self.problem("", "is nested too deeply", "a pattern file has two levels at most")
         return None
