@@ -118,7 +118,7 @@ def compile_regex(reader: Reader, key: str, text: Any) -> Compiled | None:
         return None
     try:
         found = compiled(text)
-    except (regex.error, OverflowError, RecursionError) as error:
+    except (regex.error, ValueError, OverflowError, RecursionError) as error:
         position = getattr(error, "pos", None) or 0
         reason = f"is no valid regex: {getattr(error, 'msg', 'it is too large')}"
         reader.problem(key, reason, "write the regex as a literal string: '''…'''", _place(reader, key, text, position))
