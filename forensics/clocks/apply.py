@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..model import UNKNOWN_TIME, Basis, Event, RawStamp, Samples, StampForm, Timestamp
 from .ages import Capture
-from .lanes import Lanes, plausible
+from .lanes import RANGES, Lanes, plausible
 from .skew import Skew
 from .solution import Solution
 from .steps import Steps
@@ -211,7 +211,8 @@ def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], floa
     law = clocks.law(index) if len(indexes) == 1 and form is not StampForm.YEARLESS else None
     if law is not None:
         constant, skew_s = law
-        known = (s + constant - skew_s if plausible(form, s) else math.nan for s in series.stamps)
+        low, high = RANGES[form]
+        known = [s + constant - skew_s if low <= s < high else math.nan for s in series.stamps]
         return replace(series, form=StampForm.INSTANT, stamps=array("d", known))
     converted = array("d")
     for line, seconds in zip(series.lines, series.stamps, strict=True):

@@ -27,7 +27,7 @@ _TS = regex.compile(r"(?:^|[ {,])(?:ts=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\
 _MAX_SERIES_ROWS = 200_000
 _BACKWARDS_S = 2.0
 _CENTURY_S = 4102444800.0
-_RANGES = {
+RANGES = {
     StampForm.INSTANT: (0.0, _CENTURY_S),
     StampForm.LOCAL: (0.0, _CENTURY_S),
     StampForm.YEARLESS: (START_S, START_S + 366 * DAY_S),
@@ -139,7 +139,7 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
 
 def plausible(form: StampForm, seconds: float) -> bool:
     """Whether a printed time can be meant: between 1970 and 2100; false for NaN."""
-    low, high = _RANGES[form]
+    low, high = RANGES[form]
     return low <= seconds < high
 
 
@@ -164,7 +164,7 @@ def _series_rows(series: Sequence[Samples], stampers: Stampers) -> Mapping[LaneK
             continue
         step = 1 + len(samples.lines) // _MAX_SERIES_ROWS
         row = rows.setdefault(stampers.series_key(samples), {})
-        low, high = _RANGES[samples.form]
+        low, high = RANGES[samples.form]
         for line, seconds in zip(samples.lines[::step], samples.stamps[::step], strict=True):
             if low <= seconds < high and line not in row:
                 row[line] = seconds

@@ -80,6 +80,10 @@ class Entities:
         root = self._find(entity)
         return tuple(sorted(name for name in self._parent if self._find(name) == root))
 
+    def with_uid(self) -> frozenset[str]:
+        """The entities that have a uid among their names."""
+        return frozenset(self._find(name) for name in tuple(self._parent) if name.startswith("uid:"))
+
 
 def _rank(name: str) -> tuple[int, str]:
     """The most telling name becomes the key: pod before uid before container id before unit before file."""

@@ -38,9 +38,10 @@ def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
     """
     limits: dict[str, list[int]] = {}
     exits: dict[str, list[tuple[float, float]]] = {}
+    identified = entities.with_uid()
     for event in events:
         pod = entities.of(event)
-        if not pod.startswith("pod:") or any(name.startswith("uid:") for name in entities.members(pod)):
+        if not pod.startswith("pod:") or pod in identified:
             continue  # a pod whose uid is known is either named by the kill or not meant by it
         limit = event.fields.get("memory_limit_bytes")
         if event.kind == "pod_spec" and isinstance(limit, int):

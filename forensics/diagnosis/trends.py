@@ -47,12 +47,13 @@ def points_of(samples: Samples) -> list[Point]:
 
 
 def _points(samples: Samples, first_s: float, last_s: float) -> list[Point]:
-    rows = sorted(
+    rows = [
         (t, v, n)
         for t, v, n in zip(samples.stamps, samples.values, samples.lines, strict=True)
-        if first_s <= t <= last_s and not math.isnan(v)
-    )
-    return [row for i, row in enumerate(rows) if i == 0 or row[0] > rows[i - 1][0]]
+        if first_s <= t <= last_s and v == v
+    ]
+    rows.sort()
+    return rows[:1] + [row for last, row in pairwise(rows) if row[0] > last[0]]
 
 
 def thin(points: Sequence[Point], limit: int = MAX_POINTS) -> list[Point]:
@@ -91,12 +92,12 @@ def segments(points: Sequence[Point], scale: float) -> list[list[Point]]:
     if not points:
         return []
     intervals = [b[0] - a[0] for a, b in pairwise(points)]
-    gap = 20 * median(intervals) if intervals else math.inf
-    usual = median(abs(b[1] - a[1]) for a, b in pairwise(points)) if intervals else 0.0
+    gap = max(20 * median(intervals), 600.0) if intervals else math.inf
+    usual = median([abs(b[1] - a[1]) for a, b in pairwise(points)]) if intervals else 0.0
     drop = max(0.05 * scale, 12 * usual)
     parts = [[points[0]]]
     for a, b in pairwise(points):
-        if a[1] - b[1] > drop or b[0] - a[0] > max(gap, 600.0):
+        if a[1] - b[1] > drop or b[0] - a[0] > gap:
             parts.append([])
         parts[-1].append(b)
     return parts

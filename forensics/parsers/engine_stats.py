@@ -14,7 +14,7 @@ import regex
 from .. import stamps
 from ..model import RawStamp, Samples, Scope, StampForm
 from ..scan import Scanned, SeriesRows, SeriesSpec
-from .points import Points
+from .points import Column, Points
 from .records import unwrap
 
 VLLM = SeriesSpec(
@@ -96,6 +96,7 @@ def _read(rows: SeriesRows, points: Points) -> None:
     totals = columns.get("all") or [None] * len(heads)
     values = [(_NAMES[name], columns[name]) for name in rows.spec.groups if name in _NAMES]
     outer = _cached_scope()
+    open_columns: dict[tuple[Scope, StampForm, str], dict[str, Column]] = {}
     for row, line in enumerate(rows.lines):
         head = heads[row] or ""
         stamp, process = _stamp(head, tails[row] or "")
@@ -107,10 +108,13 @@ def _read(rows: SeriesRows, points: Points) -> None:
         form, layer, seconds = (
             (stamp.form, stamp.layer, stamp.seconds) if stamp else (StampForm.LOCAL, "", nan)
         )
+        known = open_columns.setdefault((scope, form, layer), {})
         for (name, factor), column in values:
             text = column[row]
             if text is not None:
-                points.column(name, scope, form, layer).append(line, seconds, _number(text) * factor)
+                if name not in known:
+                    known[name] = points.column(name, scope, form, layer)
+                known[name].append(line, seconds, _number(text) * factor)
 
 
 def _number(text: str) -> float:

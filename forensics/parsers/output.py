@@ -20,9 +20,16 @@ _LAST_WORDS = regex.compile(
     r"|.*: terminated by signal \d+"
     r"|:job_id:[0-9a-f]{8}"  # a worker's output file of Ray
 )
+_WORDS = (
+    "Traceback (", "Fatal Python error: ", "Killed", "Aborted", "Segmentation fault", "Bus error", "Terminated",
+    "terminate called ", "exitcode=-SIG", ": terminated by signal ", ":job_id:",
+)  # fmt: skip
+"""Literals of which every such line holds one."""
 
 
 def _sniff(head: Head) -> int:
+    if not any(word in head.text for word in _WORDS):
+        return 0
     return 15 if any(_LAST_WORDS.fullmatch(line) for line in head.lines) else 0
 
 

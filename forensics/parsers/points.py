@@ -22,8 +22,8 @@ class Column:
 
     def append(self, line: int, seconds: float, value: float) -> None:
         self.lines.append(line)
-        self.stamps.append(seconds if abs(seconds) < MOST else nan)
-        self.values.append(value if abs(value) < MOST else nan)
+        self.stamps.append(seconds)
+        self.values.append(value)
 
 
 class Points:
@@ -51,6 +51,11 @@ class Points:
     def samples(self) -> tuple[Samples, ...]:
         """The series in the order in which they appeared."""
         return tuple(
-            Samples(name, self._source, scope, form, layer, column.lines, column.stamps, column.values)
+            Samples(name, self._source, scope, form, layer, column.lines, _meant(column.stamps), _meant(column.values))
             for (name, scope, form, layer), column in self._columns.items()
         )
+
+
+def _meant(numbers: array[float]) -> array[float]:
+    """NaN in place of numbers that nobody measured."""
+    return array("d", [number if -MOST < number < MOST else nan for number in numbers])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import regex
 
@@ -22,6 +23,8 @@ _HEADINGS = tuple(
         r"[=*#-]{2,} *(?P<title>[^=*#\s-][^=*]*?) *[=*#-]*\s*",
     )
 )
+_HEADING_BEGINS = frozenset("=*#-+")
+"""First characters of headings other than those with the prompt of a shell."""
 _STARTS = regex.compile(
     "|".join((
         r"\s+total\s+used\s+free\s+.*",  # free
@@ -41,7 +44,7 @@ _OPTION_PAIR = regex.compile(r"(?<!\S)(--?\w+)[ =](\S+)")
 NOBODY = Scope()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """One part."""
 
@@ -54,7 +57,7 @@ class Section:
     scope: Scope = NOBODY
     """Whose output it is, as far as the command says; a shell opened by `kubectl exec` stays until `exit`."""
 
-    @property
+    @cached_property
     def filled(self) -> tuple[str, ...]:
         """Lines that are not blank."""
         return tuple(line for line in self.lines if line.strip())
@@ -109,6 +112,8 @@ def cut(lines: Sequence[str], name: str) -> list[Section]:
 def title_of(line: str) -> str:
     """The title when a line is a heading, else empty."""
     if line[:1].isspace() or len(line) > 300:
+        return ""
+    if line[:1] not in _HEADING_BEGINS and "$ " not in line and "# " not in line:
         return ""
     for pattern in _HEADINGS:
         found = pattern.fullmatch(line.rstrip())

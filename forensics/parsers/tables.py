@@ -47,6 +47,8 @@ class Header:
 def header_of(line: str) -> Header | None:
     """The columns of a header line, none when it does not look like one. A pager's cut mark is left out."""
     line = line.rstrip().removesuffix(">")
+    if not "A" <= line.lstrip()[:1] <= "Z":
+        return None
     found = list(_NAME.finditer(line.replace("\t", "  ")))
     names = tuple(match[0] for match in found)
     if len(names) < 2 or not all(_COLUMN.fullmatch(name) for name in names):

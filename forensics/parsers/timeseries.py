@@ -58,7 +58,7 @@ def _header(lines: Sequence[str]) -> tuple[int, list[str], str] | None:
     """(index of the header line, column names, separator) of a table with a time column first or last."""
     for i, line in enumerate(lines[:6]):
         for separator in (",", ";", "\t"):
-            cells = _split(line, separator)
+            cells = _split(line, separator) if separator in line else []
             timed = len(cells) >= 2 and (_TIME_NAMES.fullmatch(cells[0]) or _TIME_NAMES.fullmatch(cells[-1]))
             if timed and not any(cell[:1].isdigit() for cell in cells):
                 return i, cells, separator
