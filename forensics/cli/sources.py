@@ -98,7 +98,7 @@ def _joined(reading: Reading) -> Mapping[str, dict[str, str]]:
     """Path → the entity that a file without an owner was found to belong to, and what gave it away."""
     from ..diagnosis import placing
 
-    known = placing.build(reading.events)
+    known = placing.build(reading.events, reading.samples)
     reasons = {join.left: join.reason for join in known.joins} | {join.right: join.reason for join in known.joins}
     found = {}
     for source in reading.sources:

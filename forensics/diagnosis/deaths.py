@@ -87,7 +87,7 @@ def _end_of(life: Life, siblings: Sequence[Life]) -> float | None:
 def _followed(life: Life, siblings: Sequence[Life]) -> bool:
     """True when the same entity starts again after this life without an orderly stop in between."""
     for other in siblings:
-        if other is life:
+        if other is life or not other.from_start:
             continue
         a, b = life.end.time.utc_s, other.start.time.utc_s
         begin, end = other.start.locator, life.end.locator

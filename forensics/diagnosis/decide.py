@@ -47,7 +47,7 @@ def build_case(
     library: Library,
 ) -> Case:
     """Index the facts and derive entities, lives, deaths and trends from them."""
-    joined = placing.build(events)
+    joined = placing.build(events, samples)
     at: dict[tuple[str, int], list[Finding]] = {}
     hits: dict[str, list[Finding]] = {}
     kinds: dict[str, list[Event]] = {}
@@ -182,7 +182,13 @@ def _numbered(incident: Incident, names: Mapping[tuple[str, Locator], str]) -> I
     return replace(
         incident,
         hypotheses=tuple(
-            replace(h, decisive=own(h.decisive), supporting=own(h.supporting), against=own(h.against))
+            replace(
+                h,
+                decisive=own(h.decisive),
+                supporting=own(h.supporting),
+                against=own(h.against),
+                onset=own(h.onset),
+            )
             for h in incident.hypotheses
         ),
         chain=tuple(replace(link, finding=_with_id(link.finding, names)) for link in incident.chain),

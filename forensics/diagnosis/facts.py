@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..model import Finding
+from . import timing
 from .case import Case
-from .ledger import arguments_of, build, values_of
+from .judge import first_cause
+from .ledger import arguments_of, build, kv_facts, values_of
 from .model import Incident, Life
+from .rules.host import kill_fields
 from .rules.oom_site import first_failure
 from .rules.probes import budgets_s, load_time, probe_kill_of
 
@@ -46,6 +49,9 @@ _LEDGER = (
     "checkpoint_gib",
     "available_ram_gib",
 )
+MAX_REPEATS = 5
+SKEW_S = 5.0
+"""A clock this much off is worth a number."""
 _OBSERVED = frozenset(
     {"derived.kv_low", "derived.kv_full", "derived.queue_grew", "derived.gpu_climb", "derived.host_climb"}
 )
@@ -83,7 +89,7 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     life = life_of(case, incident)
     if life is not None:
-        _configuration(case, life, facts)
+        _configuration(case, _begun(case, life), facts)
     _specification(case, incident.entity, facts)
     for finding in incident.observations:
         if finding.signature in _OBSERVED:
@@ -92,9 +98,20 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     for finding in (*reversed(incident.hypotheses[0].supporting), *reversed(incident.hypotheses[0].decisive)):
         _evidence(finding, facts)
     _deaths(case, incident, facts)
+    _repeats(incident, facts)
+    _refused_starts(case, incident, facts)
+    for name, value in timing.measure(case, incident, first_cause(incident.hypotheses[0])).items():
+        facts.setdefault(name, value)
     _curves(case, incident, facts)
     if incident.hypotheses[0].cause.id == "host_oom.node":
         _node(case, incident, facts)
+    if incident.hypotheses[0].cause.id == "ray_oom":
+        _ray_node(case, facts)
+    if life is not None and "kv_bytes_per_token" not in facts:
+        facts |= {name: value for name, value in kv_facts(case, life).items() if name not in facts}
+    skews = [c.skew_s for s in case.sources for c in s.clocks if c.verdict == "solved" and abs(c.skew_s) >= SKEW_S]
+    if skews:
+        facts["clock_skew_s"] = max(skews, key=abs)
     spec = case.spec(incident.entity)
     if spec is not None and incident.hypotheses[0].cause.id.startswith("probe_"):
         _probes(spec.fields, facts)
@@ -109,6 +126,22 @@ def life_of(case: Case, incident: Incident) -> Life | None:
         if death.life is not None:
             return death.life
     return next((life for life in case.lives if case.entities.same(life.entity, incident.entity)), None)
+
+
+def _begun(case: Case, life: Life) -> Life:
+    """The log that shows the start of a run, where its own begins in the middle."""
+    start = life.start.time.utc_s
+    if life.from_start or start is None:
+        return life
+    before = [
+        other
+        for other in case.lives
+        if other.from_start
+        and case.entities.same(other.entity, life.entity)
+        and other.start.time.utc_s is not None
+        and other.start.time.utc_s <= start
+    ]
+    return max(before, key=lambda other: other.start.time.utc_s or 0.0, default=life)
 
 
 def _configuration(case: Case, life: Life, facts: dict[str, Any]) -> None:
@@ -176,6 +209,33 @@ def _count_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     facts.update({name: count for name, count in counts.items() if count})
 
 
+def _repeats(incident: Incident, facts: dict[str, Any]) -> None:
+    """What happened several times in one incident with different numbers: allocation failures, orderly stops."""
+    failures = [first_failure(death.life) for death in incident.deaths]
+    stops = [f for f in incident.hypotheses[0].decisive if f.signature == "derived.graceful_stop"]
+    for findings, names in (
+        (failures, ("tried_to_allocate_gib", "gpu_free_gib", "allocated_gib", "reserved_unallocated_gib")),
+        (stops, ("drain_s",)),
+    ):
+        rows = [f.fields for f in findings if f is not None and names[0] in f.fields][:MAX_REPEATS]
+        differ = any(row.get(name) != rows[0].get(name) for row in rows for name in names)
+        for number, row in enumerate(rows if differ else (), 1):
+            for name in names:
+                stem, _, unit = name.rpartition("_")
+                if name in row:
+                    facts[f"{stem}_{number}_{unit}"] = row[name]
+
+
+def _refused_starts(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """What a start after the failure found: memory that somebody else holds."""
+    for life in case.lives:
+        refused = next((f for f in life.findings if f.signature == "vllm.free_memory_low"), None)
+        if refused is not None and case.entities.same(life.entity, incident.entity):
+            names = {"gpu_free_gib": "free_at_restart_gib", "requested_gib": "wanted_at_restart_gib"}
+            facts |= {new: refused.fields[old] for old, new in names.items() if old in refused.fields}
+            return
+
+
 def _node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     """For an exhausted node: its memory, and who held most of it when the kernel looked."""
     for event in case.of_kind("meminfo"):
@@ -186,6 +246,20 @@ def _node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     tasks = [task for event in kills[:1] for task in event.fields.get("tasks", ())]
     for task in tasks[:1]:
         facts |= {f"largest_task_{key}": task[key] for key in ("comm", "pid", "rss_kib") if task.get(key) is not None}
+    for event in case.of_kind("kernel_oom"):
+        rss = kill_fields(event).get("victim_rss_kib")
+        if tasks and rss is not None and event.fields.get("victim_pid") == tasks[0].get("pid"):
+            facts["largest_task_rss_at_its_kill_kib"] = rss  # it outlived the first kill and grew on
+
+
+def _ray_node(case: Case, facts: dict[str, Any]) -> None:
+    """Who held most memory when Ray's monitor looked: often not the worker that it killed."""
+    for event in case.events:
+        users = event.fields.get("top_memory_users")
+        if users:
+            facts |= {f"largest_process_{key}": users[0][key] for key in ("pid", "memory_gib") if key in users[0]}
+            facts["largest_process"] = str(users[0].get("command", ""))[:80]
+            return
 
 
 def _probes(spec: Mapping[str, Any], facts: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..stamps import iso_utc
+from . import timing
 from .case import Case
 from .model import Incident
 
@@ -26,23 +27,7 @@ def measure(case: Case, incident: Incident) -> dict[str, Any]:
             impact["first_failed_request_utc"] = iso_utc(first)
     if incident.deaths:
         impact["deaths"] = len(incident.deaths)
-    down = _not_ready_s(case, incident)
+    down = timing.not_ready_s(case, incident)
     if down is not None:
         impact["not_ready_s"] = round(down, 1)
     return impact
-
-
-def _not_ready_s(case: Case, incident: Incident) -> float | None:
-    """From the first death to the first readiness after the last one."""
-    times = [death.time_s for death in incident.deaths if death.time_s]
-    if not times:
-        return None
-    ready = [
-        life.ready.time.utc_s
-        for life in case.lives
-        if life.ready is not None
-        and life.ready.time.utc_s is not None
-        and case.entities.same(life.entity, incident.entity)
-    ]
-    after = [moment for moment in ready if moment > max(times)]
-    return min(after) - min(times) if after else None

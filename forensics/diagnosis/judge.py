@@ -12,6 +12,8 @@ from .case import Case
 from .deaths import engine_like
 from .model import ChainLink, Confidence, Death, Decoy, Hypothesis, Incident
 
+ONSET_S = 30.0
+"""An onset lies this near its cause: an eviction takes this long from the threshold to the last kill."""
 REPORT_DELAY_S = 2.0
 """The kernel's line, containerd's, kubelet's and the event of one fact come within this time."""
 _DISTANCES = {"kernel": 0, "nvidia": 0, "runtime": 3, "kubelet": 4, "k8s": 5}
@@ -111,17 +113,30 @@ def _chain(top: Hypothesis, explained: Sequence[Finding], deaths: Sequence[Death
 
 
 def first_cause(hypothesis: Hypothesis) -> Finding | None:
-    """The line that a reader should look at first: the earliest decisive finding, printed lines before derived ones."""
+    """The line that a reader should look at first: the earliest decisive finding, printed lines before derived ones.
+
+    Where a line marks the onset of the same thing (the head of a kernel's report, the kubelet's order), it is that one.
+    """
     if not hypothesis.decisive:
         ends = [f for f in hypothesis.supporting if f.signature == "derived.unexplained_exit"]
         return min(ends, key=evidence_stage.order, default=None)
     ground = [base for f in hypothesis.decisive for base in (f.rests_on or (f,))]
     earliest = min(ground, key=evidence_stage.order)
     same_moment = [f for f in ground if f.time.earliest_s <= earliest.time.latest_s + REPORT_DELAY_S]
+    onset = [f for f in hypothesis.onset if _begins(f, same_moment)]
     return min(
-        same_moment,
+        onset or same_moment,
         key=lambda f: (_distance(f), round(f.time.uncertainty_s, 1), *evidence_stage.order(f)),
         default=earliest,
+    )
+
+
+def _begins(onset: Finding, moment: Sequence[Finding]) -> bool:
+    """True for a line of the witness that tells the cause itself, from the same moment."""
+    return any(
+        onset.event.channel == f.event.channel
+        and (onset.time.utc_s is None or f.time.utc_s is None or abs(onset.time.utc_s - f.time.utc_s) <= ONSET_S)
+        for f in moment
     )
 
 

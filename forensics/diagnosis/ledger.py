@@ -91,7 +91,8 @@ def of_life(case: Case, life: Life) -> Ledger | None:
         for term, _ in _TERMS
         if term in known
     )
-    return Ledger(life.entity, life.sources[0], rows, _difference(known, derived), _kv_facts(case, life, values, known))
+    kv = kv_facts(case, life, known.get("kv_cache", 0.0))
+    return Ledger(life.entity, life.sources[0], rows, _difference(known, derived), kv)
 
 
 def default_utilization(version: str) -> float | None:
@@ -138,17 +139,17 @@ def _difference(known: Mapping[str, float], derived: set[str]) -> float | None:
     return round(known["budget"] - fixed - known["activation"] - known["kv_cache"], 3)
 
 
-def _kv_facts(
-    case: Case, life: Life, values: Mapping[str, tuple[Any, Finding]], known: Mapping[str, float]
-) -> dict[str, float]:
+def kv_facts(case: Case, life: Life, kv_gib: float = 0.0) -> dict[str, float]:
+    """Tokens, bytes per token, and what a request of full length takes, as far as known; `kv_gib` 0 is unknown."""
     facts: dict[str, float] = {}
+    values = values_of(life)
     tokens = values.get("kv_tokens", (None,))[0]
     if tokens is None and "gpu_blocks" in values:
         tokens = int(values["gpu_blocks"][0]) * V0_BLOCK_TOKENS
     if isinstance(tokens, int) and tokens > 0:
         facts["kv_tokens"] = tokens
-        if known.get("kv_cache", 0) > 0:
-            facts["kv_bytes_per_token"] = round(known["kv_cache"] * GIB / tokens)
+        if kv_gib > 0:
+            facts["kv_bytes_per_token"] = round(kv_gib * GIB / tokens)
     config = next(iter(case.of_kind("model_config")), None)
     if "kv_bytes_per_token" not in facts and config is not None:
         per_token = bytes_per_token(config.fields, arguments_of(case, life))
@@ -165,13 +166,23 @@ def _kv_facts(
 
 
 def bytes_per_token(config: Mapping[str, Any], arguments: Mapping[str, Any]) -> int | None:
-    """2 × layers × KV heads × head size × bytes, divided by the tensor parallel size; none when a factor is unknown."""
-    layers, heads, size = config.get("layers"), config.get("kv_heads"), config.get("head_dim")
+    """KV cache bytes of one token on one rank; `config` has the names of Hugging Face's config.json.
+
+    2 × layers × KV heads of the rank × head size × bytes; with latent attention (MLA) every rank holds one vector of
+    `kv_lora_rank` + `qk_rope_head_dim` per layer. None when a factor is unknown, or some layers only keep a window.
+    """
+    layers = config.get("num_hidden_layers")
     dtype = str(arguments.get("kv_cache_dtype") or "auto")
     if dtype == "auto":
         dtype = str(config.get("dtype") or "bfloat16")
     width = _DTYPE_BYTES.get(dtype.removeprefix("torch."))
-    if not (isinstance(layers, int) and isinstance(heads, int) and isinstance(size, int) and width):
+    if not isinstance(layers, int) or not width or config.get("sliding_attention_layers"):
+        return None
+    latent, rope = config.get("kv_lora_rank"), config.get("qk_rope_head_dim")
+    if isinstance(latent, int) and isinstance(rope, int):
+        return layers * (latent + rope) * width
+    heads, size = config.get("num_key_value_heads"), config.get("head_dim")
+    if not (isinstance(heads, int) and isinstance(size, int)):
         return None
     ranks = arguments.get("tensor_parallel_size")
     return 2 * layers * max(1, heads // (ranks if isinstance(ranks, int) and ranks > 0 else 1)) * size * width

@@ -6,10 +6,11 @@ several files (an archive and `kubectl logs --previous`) is one life.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from math import inf
 
 from ..model import Event, Finding, Role, Samples
 from .entities import Entities
@@ -21,6 +22,7 @@ ECHO_LINES = 40
 BANNER_LINES = 25
 """A banner may span this many lines (a logo, then the arguments); the same banner further on is another start."""
 _ORDER = tuple(Phase)
+_BEFORE_READY = frozenset(_ORDER[: _ORDER.index(Phase.SERVING)])
 _CHANNELS = frozenset({"engine", "container", "plain"})
 
 
@@ -40,6 +42,7 @@ class _Draft:
     banners: dict[str, int] = field(default_factory=dict)
     """Banner signature → line where it was seen last."""
     beyond_banner: bool = False
+    from_start: bool = False
 
 
 def build(
@@ -66,8 +69,10 @@ def build(
         own.sort(key=lambda event: event.locator.line)
         if not _is_engine_log(own, findings, phases):
             continue
-        drafts = list(_cut(own, findings, phases, source, entity))
-        lives += [_finish(draft, _activity_lines(reports.get(source, ()), entity, entities)) for draft in drafts]
+        work = _work(reports.get(source, ()), entity, entities)
+        drafts = list(_cut(own, findings, phases, work, source, entity))
+        nexts = [*(draft.events[0].locator.line for draft in drafts[1:]), inf]
+        lives += [_finish(draft, work, line) for draft, line in zip(drafts, nexts, strict=True)]
     return tuple(_merge(lives))
 
 
@@ -105,16 +110,18 @@ def _cut(
     events: Iterable[Event],
     findings: Mapping[tuple[str, int], Sequence[Finding]],
     phases: Mapping[str, str],
+    work: Sequence[tuple[int, float]],
     source: str,
     entity: str,
 ) -> Iterator[_Draft]:
+    """The runs of one file; `work` holds line and time of each report of work in progress."""
     draft = _Draft(entity, source)
     for event in events:
         own = [f for f in findings.get(_key(event), ()) if not f.quoted]
         phase = _phase_of(own, phases)
         banner = next((f.signature for f in own if phases.get(f.signature) == Phase.STARTING), "")
         again = event.locator.line - draft.banners.get(banner, event.locator.line) > BANNER_LINES
-        if banner and (draft.beyond_banner or again):
+        if banner and (draft.beyond_banner or again or _worked(draft, work, event.locator.line)):
             if draft.events:
                 yield draft
             draft = _Draft(entity, source)
@@ -129,6 +136,14 @@ def _cut(
         yield draft
 
 
+def _worked(draft: _Draft, work: Sequence[tuple[int, float]], line: int) -> bool:
+    """True when the run so far served requests: the log began in the middle of it."""
+    if not draft.events:
+        return False
+    index = bisect_left(work, (draft.events[0].locator.line, 0.0))
+    return draft.activity is not None or (index < len(work) and work[index][0] < line)
+
+
 def _phase_of(findings: Iterable[Finding], phases: Mapping[str, str]) -> Phase | None:
     found = [Phase(phases[f.signature]) for f in findings if phases.get(f.signature)]
     return max(found, key=_ORDER.index) if found else None
@@ -137,6 +152,8 @@ def _phase_of(findings: Iterable[Finding], phases: Mapping[str, str]) -> Phase |
 def _advance(
     draft: _Draft, event: Event, findings: Sequence[Finding], phase: Phase | None, phases: Mapping[str, str]
 ) -> None:
+    if phase is not None and phase in _BEFORE_READY:
+        draft.from_start = True
     if phase is Phase.SERVING:
         draft.ready = draft.ready or event
     if phase is Phase.DRAINING and draft.phase is not Phase.DEAD and draft.shutdown is None:
@@ -152,34 +169,40 @@ def _advance(
         draft.activity = event
 
 
-def _activity_lines(reports: Sequence[Samples], entity: str, entities: Entities) -> list[int]:
-    """Lines on which the engine reports work in progress; those of a neighbour in the same file are not its own."""
-    lines: list[int] = []
+def _work(reports: Sequence[Samples], entity: str, entities: Entities) -> list[tuple[int, float]]:
+    """Line and time of the engine's reports of work in progress; those of a neighbour in the file are not its own."""
+    rows: list[tuple[int, float]] = []
     for column in reports:
         owner = entities.name_of(column.scope, column.source)
         if owner.startswith("file:") or entities.same(owner, entity):
-            lines += [line for line, value in zip(column.lines, column.values, strict=True) if value > 0]
-    return sorted(lines)
+            rows += [
+                (line, moment if moment == moment else 0.0)
+                for line, moment, value in zip(column.lines, column.stamps, column.values, strict=True)
+                if value > 0
+            ]
+    return sorted(rows)
 
 
-def _finish(draft: _Draft, activity_lines: Sequence[int]) -> Life:
-    first, last = draft.events[0].locator.line, draft.events[-1].locator.line
-    inside = [line for line in activity_lines if first <= line <= last]
+def _finish(draft: _Draft, work: Sequence[tuple[int, float]], next_line: float) -> Life:
+    """The run of a draft; it ends before `next_line`, where the file goes on with another one."""
+    first, end = draft.events[0].locator.line, draft.events[-1]
+    inside = [row for row in work if first <= row[0] < next_line]
     activity = draft.activity
-    if inside and (activity is None or inside[-1] > activity.locator.line):
-        nearest = min(draft.events, key=lambda event: abs(event.locator.line - inside[-1]))
-        activity = replace(nearest, locator=replace(nearest.locator, line=inside[-1], line_end=inside[-1]))
+    if inside and (activity is None or inside[-1][0] > activity.locator.line):
+        activity = _report_at(draft.events, *inside[-1])
+    if activity is not None and activity.locator.line > end.locator.line:
+        end = activity
     phase = draft.phase
     if phase in (Phase.UNKNOWN, Phase.STARTING) and activity is not None:
         phase = Phase.SERVING  # the log begins in the middle of a run
     sign = max(draft.progress_line, activity.locator.line if activity else 0)
     if draft.dead and activity is not None and _is_echo(draft, activity):
-        sign = max(draft.progress_line, *(line for line in inside if line < min(draft.dead)), 0)
+        sign = max(draft.progress_line, *(line for line, _ in inside if line < min(draft.dead)), 0)
     return Life(
         draft.entity,
         (draft.source,),
         draft.events[0],
-        draft.events[-1],
+        end,
         draft.ready,
         phase,
         tuple(draft.findings),
@@ -188,7 +211,15 @@ def _finish(draft: _Draft, activity_lines: Sequence[int]) -> Life:
         _fatal(draft, sign),
         _crash(draft, sign),
         draft.shutdown,
+        draft.from_start,
     )
+
+
+def _report_at(events: Sequence[Event], line: int, moment: float) -> Event:
+    """A report of work, which is a row of a series, as an event of its run."""
+    nearest = min(events, key=lambda event: abs(event.locator.line - line))
+    time = replace(nearest.time, utc_s=moment) if moment else nearest.time
+    return replace(nearest, locator=replace(nearest.locator, line=line, line_end=line), time=time)
 
 
 def _crash(draft: _Draft, last_sign_line: int) -> Event | None:
@@ -275,6 +306,7 @@ def _united(one: Life, other: Life) -> Life:
         phase=deeper,
         ready=rich.ready or poor.ready,
         shutdown=rich.shutdown or poor.shutdown,
+        from_start=rich.from_start or poor.from_start,
         fatal=rich.fatal or poor.fatal,
         crash=rich.crash or poor.crash,
         last_activity=rich.last_activity or poor.last_activity,

@@ -63,6 +63,8 @@ class Life:
     """An exception that ended the program, whether a signature knows it or not."""
     shutdown: Finding | None
     """First line of an orderly stop."""
+    from_start: bool
+    """True when the log shows the start; false for an excerpt that begins in the middle."""
 
     def holds(self, event: Event) -> bool:
         """True when a line lies inside this run, in the file that tells it best."""
@@ -114,6 +116,8 @@ class Hypothesis:
     decisive: tuple[Finding, ...]
     supporting: tuple[Finding, ...]
     against: tuple[Finding, ...]
+    onset: tuple[Finding, ...] = ()
+    """Lines at which this cause begins; they decide nothing."""
 
     @property
     def evidence(self) -> tuple[Finding, ...]:

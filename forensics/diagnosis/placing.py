@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isnan
 
 import regex
 
 from ..bundle.rotation import rotation_of
-from ..model import Event, Scope
+from ..model import Event, Samples, Scope, StampForm
 from .entities import ENGINE_CHANNELS, Entities, stated
 
 _HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
@@ -19,13 +20,15 @@ _FILE_NOISE = regex.compile(
     regex.IGNORECASE,
 )
 _KILL_S = 90.0
+MIN_REPORTS = 3
+"""So many reports of an engine tell it from another one."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
 
 
-def build(events: Sequence[Event]) -> Entities:
+def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
     """All entities of a bundle: what events state, then the owners that can be concluded."""
     entities = stated(events)
-    _place_files(entities, events)
+    _place_files(entities, events, samples)
     _place_kills(entities, events)
     return entities
 
@@ -92,17 +95,61 @@ class _Pod:
     described: bool = False
 
 
-def _place_files(entities: Entities, events: Sequence[Event]) -> None:
+def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[Samples]) -> None:
     """Give engine logs without an owner to the pod whose arguments, start times or name fit best."""
     logs = _ownerless_logs(entities, events)
     pods = _pods(entities, events)
+    reports = _reports(samples)
+    known: dict[str, list[frozenset[tuple[int, float]]]] = {}
+    for source, told in sorted(reports.items()):
+        known.setdefault(entities.name_of(told.scope, source), []).append(told.points)
+    proposals: list[tuple[int, str, str, str]] = []
     for log in logs:
         scored = sorted(((_fit(log, pod), pod.name) for pod in pods), key=lambda item: (-item[0][0], item[1]))
         best = scored[0] if scored else None
         if best and best[0][0] > 0 and (len(scored) == 1 or scored[1][0][0] < best[0][0]):
-            entities.join(best[1], f"file:{log.source}", best[0][1])
-    placed = {log.source for log in logs if not entities.name_of(Scope(), log.source).startswith("file:")}
-    _join_rotated(entities, [log.source for log in logs if log.source not in placed])
+            proposals.append((-best[0][0], log.source, best[1], best[0][1]))
+    owners = {entities.of(event) for event in events if event.channel in ENGINE_CHANNELS}
+    placed: set[str] = set()
+    taken: set[str] = set()
+    for _, source, pod, reason in sorted(proposals):
+        points = reports[source].points if source in reports else frozenset()
+        if any(_two_engines(points, other) for other in known.get(pod, ())):
+            continue  # a replica, or a neighbour: another engine tells of the same minutes
+        if reason == "only_candidate" and (pod in owners or pod in taken):
+            continue  # the pod's own logs are here
+        taken |= {pod} if reason != "only_candidate" else set()
+        known.setdefault(pod, []).append(points)
+        entities.join(pod, f"file:{source}", reason)
+        placed.add(source)
+    _join_rotated(entities, sorted(placed), [log.source for log in logs if log.source not in placed])
+
+
+@dataclass(slots=True)
+class _Reports:
+    scope: Scope
+    points: frozenset[tuple[int, float]] = frozenset()
+    """(second, tokens/s) of every report of an engine that had work."""
+
+
+def _reports(samples: Sequence[Samples]) -> dict[str, _Reports]:
+    """What each file says of an engine's throughput: no two engines report the same numbers at the same seconds."""
+    found: dict[str, _Reports] = {}
+    for column in samples:
+        if column.name == "generation_tokens_per_s" and column.form is StampForm.INSTANT:
+            told = found.setdefault(column.source, _Reports(column.scope))
+            rows = zip(column.stamps, column.values, strict=True)
+            told.points |= {(int(t), value) for t, value in rows if value > 0 and not isnan(t)}
+    return found
+
+
+def _two_engines(one: frozenset[tuple[int, float]], other: frozenset[tuple[int, float]]) -> bool:
+    """True when two logs tell of the same minutes and never the same."""
+    if not one or not other:
+        return False
+    begin, end = max(min(one), min(other))[0] - 1, min(max(one), max(other))[0] + 1
+    few, many = sorted(({p for p in points if begin <= p[0] <= end} for points in (one, other)), key=len)
+    return len(few) >= MIN_REPORTS and not any((t + d, v) in many for t, v in few for d in (-1, 0, 1))
 
 
 def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[_Log]:
@@ -190,7 +237,7 @@ def _fit(log: _Log, pod: _Pod) -> tuple[int, str]:
 
 
 def _outlives(log: _Log, end: float) -> bool:
-    return log.first_s is not None and log.last_s is not None and log.first_s < end - 60.0 and log.last_s > end + 300.0
+    return log.first_s is not None and log.last_s is not None and log.first_s < end - 60.0 and log.last_s > end + 60.0
 
 
 def workload_of(name: str) -> str:
@@ -205,15 +252,14 @@ def _words(path: str) -> set[str]:
     return {word for word in words if len(word) >= 4 and word not in _COMMON_WORDS and not _FILE_NOISE.fullmatch(word)}
 
 
-def _join_rotated(entities: Entities, sources: Sequence[str]) -> None:
-    """Pieces of a rotated log, and `…-previous` beside `…-current`, are one service's."""
-    pieces = rotation_of(sources)
+def _join_rotated(entities: Entities, placed: Sequence[str], left: Sequence[str]) -> None:
+    """Pieces of a rotated log, and `…-previous` beside `…-current`, are one service's: give those left to theirs."""
+    pieces = rotation_of([*placed, *left])
     services: dict[str, str] = {}
-    for source in sources:
+    for source in (*placed, *left):
         log = pieces[source][0] if source in pieces else source
         folder, _, name = log.rpartition("/")
         service = f"{folder}/{_RUN_WORDS.sub('', name)}"
-        if service in services:
-            entities.join(f"file:{services[service]}", f"file:{source}", "file_name")
-        else:
-            services[service] = source
+        known = services.setdefault(service, source)
+        if known != source and source in left:
+            entities.join(f"file:{known}", f"file:{source}", "file_name")

@@ -10,7 +10,7 @@ from . import evidence as evidence_stage
 from . import rank, rules, trends
 from .case import Case, conclude
 from .judge import Judged, assemble, judge
-from .model import Confidence, Death, Decoy, Incident, Trend
+from .model import Confidence, Death, Decoy, Hypothesis, Incident, Trend
 from .rules.series import FULL_PCT, saturation
 
 REFUSALS = (
@@ -139,7 +139,7 @@ def no_fault(case: Case) -> Incident:
     if healthy:
         sure = bool(working) and any(life.last_activity is not None for life in working)
         seen = Confidence.ESTABLISHED if sure else Confidence.LIKELY if working or stopped else Confidence.POSSIBLE
-        hypothesis = replace(hypothesis, confidence=seen)
+        hypothesis = replace(_about_stops(hypothesis), confidence=seen)
     entity = working[0].entity if working else stopped[0].entity if stopped else ""
     decoys = tuple(
         Decoy(f, evidence_stage.harmless_reason(f, stopped))
@@ -148,6 +148,15 @@ def no_fault(case: Case) -> Incident:
     )
     death = Death(entity, None, (), None, None, "", True)
     return assemble(case, Judged(death, (), tuple(findings), decoys), (hypothesis,), ())
+
+
+def _about_stops(healthy: Hypothesis) -> Hypothesis:
+    """Where something was stopped, that it was an orderly stop decides; that engines work supports it."""
+    stops = tuple(f for f in healthy.decisive if f.signature == "derived.graceful_stop")
+    if not stops:
+        return healthy
+    rest = tuple(f for f in healthy.decisive if f not in stops)
+    return replace(healthy, decisive=stops, supporting=(*rest, *healthy.supporting))
 
 
 def _restarted(case: Case) -> bool:

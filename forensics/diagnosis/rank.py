@@ -27,6 +27,8 @@ _OOM_MARKS = (
     "systemd.unit_oom_killed",
 )
 """What others noticed of a kernel kill: that there was one, not whose limit was hit."""
+_RETOLD = frozenset({"k8s.system_oom", "kubelet.sys_oom"})
+"""The kubelet reads these out of the kernel log; beside the kernel's own report they are consequences."""
 WEAK = frozenset(
     {
         "derived.oom_unknown_site",
@@ -89,8 +91,16 @@ def _draft(cause: Cause, evidence: Sequence[Finding]) -> Hypothesis:
     def pick(names: Sequence[str]) -> tuple[Finding, ...]:
         return tuple(finding for finding in evidence if matches(names, finding))
 
+    decisive = pick(cause.decisive)
+    if any(f.event.kind == "kernel_oom" for f in decisive):
+        decisive = tuple(f for f in decisive if f.signature not in _RETOLD)
     return Hypothesis(
-        cause, Confidence.UNDETERMINED, pick(cause.decisive), pick(cause.supporting), pick(cause.contradicting)
+        cause,
+        Confidence.UNDETERMINED,
+        decisive,
+        pick(cause.supporting),
+        pick(cause.contradicting),
+        pick(cause.onset),
     )
 
 

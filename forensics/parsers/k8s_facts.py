@@ -173,7 +173,8 @@ def _terminated(
         "finished_s": finished.seconds if finished else None,
         **shared,
     }  # fmt: skip
-    event = _event(source, line_at(state, "exitCode"), "container_terminated",
+    line = line_at(state, "finishedAt" if finished else "exitCode")
+    event = _event(source, line, "container_terminated",
                    terminated_text(scope.container, reason, code), scope, fields)  # fmt: skip
     event = replace(event, stamps=(finished,) if finished else ())
     yield event

@@ -122,10 +122,10 @@ class _Assembly:
     def close(self) -> None:
         """Turn what was gathered into events."""
         group, self._group = self._group, Group()
+        self.used |= group.used - {head["report_line"] for head in group.heads}
         if not group.kills:
             self._add_cut_kill(group)
             return
-        self.used |= group.used - {head["report_line"] for head in group.heads[: -len(group.kills)]}
         for index, kill in enumerate(group.kills):
             facts, table = facts_of(group, index)
             self.events.append(self._event(kill, facts, table, group.node))
@@ -139,7 +139,6 @@ class _Assembly:
 
     def _add_cut_kill(self, group: Group) -> None:
         """A log that ends after the summary, or after `Kill process`: decided, not yet done."""
-        self.used |= group.used - {head["report_line"] for head in group.heads}
         if group.summaries:
             chosen = group.summaries[-1]
             record: Record = chosen["record"]
@@ -202,7 +201,10 @@ class _Assembly:
 
 
 def assemble(records: Sequence[Record], source: str) -> Assembled:
-    """One `kernel_oom` event per kill, at its `Killed process` line; `report_line` begins the report."""
+    """One `kernel_oom` event per kill, at its `Killed process` line; `report_line` begins the report.
+
+    That line stays an event of its own: it says when memory was short and who asked for more.
+    """
     assembly = _Assembly(source)
     if _is_reversed(records):
         records = records[::-1]

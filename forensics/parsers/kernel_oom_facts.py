@@ -111,6 +111,8 @@ def table_fields(table: lines.Table, fields: dict[str, Any], node: dict[str, int
     }
     if "ram_pages" in node:
         found["node_ram_kib"] = node["ram_pages"] * page_kib
+    if {"ram_pages", "reserved_pages"} <= node.keys():
+        found["node_memory_kib"] = (node["ram_pages"] - node["reserved_pages"]) * page_kib  # MemTotal of meminfo
     if own is not None:
         found.setdefault("victim_uid", fields.get("victim_uid", own.uid))
         if "victim_oom_score_adj" not in fields and own.oom_score_adj is not None:

@@ -33,7 +33,7 @@ _STAT = regex.compile(
     r"(?<![\w])(?P<key>anon|file|shmem|kernel|rss|cache)(?: (?P<bytes>\d{1,18})|:(?P<kib>\d{1,18})KB)\b"
 )
 _STAT_KEYS = {"rss": "anon", "cache": "file"}  # up to 5.2
-_RAM = regex.compile(r"(?P<pages>\d{1,18}) pages RAM\s*")
+_PAGES = regex.compile(r"(?P<pages>\d{1,18}) pages (?P<what>RAM|reserved)\s*")
 _SWAP = regex.compile(r"(?P<which>Free|Total) swap += (?P<kib>\d{1,18})kB\s*")
 _HEADER = regex.compile(r"\[ *pid *\] +(?P<columns>uid .*?) +name\s*")
 _ROW = regex.compile(r"\[ *(?P<pid>\d{1,18})\] +(?P<rest>\d{1,18} +\d+ .*)", regex.DOTALL)
@@ -176,9 +176,9 @@ def stats_kib(text: str) -> dict[str, int]:
 
 
 def node(text: str) -> dict[str, int] | None:
-    """Figures of the node: `ram_pages`, `swap_free_kib`, `swap_total_kib`."""
-    if found := _RAM.fullmatch(text):
-        return {"ram_pages": int(found["pages"])}
+    """Figures of the node: `ram_pages`, `reserved_pages`, `swap_free_kib`, `swap_total_kib`."""
+    if found := _PAGES.fullmatch(text):
+        return {f"{found['what'].lower()}_pages": int(found["pages"])}
     if found := _SWAP.fullmatch(text):
         return {f"swap_{found['which'].lower()}_kib": int(found["kib"])}
     return None

@@ -44,7 +44,8 @@ def rows(report: Report, story: Story, language: str) -> tuple[list[dict[str, An
         if len(shown) > 1:  # no order can be proved: tell it from the machine upwards
             shown.sort(key=lambda row: (row["attempt"] or 0, LANES.index(row["lane"])))
         for row in shown:
-            if told and _one_thing(told[-1], row):
+            root = story.root is not None and row["places"][0] == {"source": story.root.source, "line": story.root.line}
+            if told and not root and _one_thing(told[-1], row):
                 _absorb(told[-1], row, language)
             else:
                 told.append(row)

@@ -35,6 +35,7 @@ def read_cause(reader: Reader, table: dict[str, Any], expected_id: str) -> Cause
         supporting=reader.strings(table, "supporting"),
         contradicting=reader.strings(table, "contradicting"),
         explains=reader.strings(table, "explains"),
+        onset=reader.strings(table, "onset"),
         confirm=tuple(
             Confirm(reader.text(item, "evidence", key), reader.string(item, "command", key))
             for key, item in _numbered(reader, table, "confirm")

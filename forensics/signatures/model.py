@@ -20,7 +20,7 @@ CHANNELS = (
     "container", "metrics", "cgroup",
 )  # fmt: skip
 LANGUAGES = ("en", "zh")
-EVIDENCE_KEYS = ("decisive", "supporting", "contradicting", "explains")
+EVIDENCE_KEYS = ("decisive", "supporting", "contradicting", "explains", "onset")
 """Keys of a cause that name findings."""
 
 
@@ -131,6 +131,8 @@ class Cause:
     contradicting: tuple[str, ...]
     explains: tuple[str, ...]
     """Findings that are consequences when this cause holds."""
+    onset: tuple[str, ...]
+    """Findings that decide nothing alone but, beside a decisive one, mark where the trouble began."""
     confirm: tuple[Confirm, ...]
     remedies: tuple[Remedy, ...]
     avoid: tuple[Text, ...]

@@ -132,6 +132,7 @@ def cause_schema() -> dict[str, Any]:
         "supporting": _strings(ids + "They make it more likely."),
         "contradicting": _strings(ids + "They speak against it."),
         "explains": _strings(ids + "Consequences when this cause holds."),
+        "onset": _strings(ids + "Beside a decisive one: the line at which the trouble began, to be read first."),
     }
     properties = {
         "id": _filled("As the file name says."),

@@ -9,6 +9,7 @@ import pytest
 
 from forensics.diagnosis import ledger
 from forensics.diagnosis.model import Ledger
+from forensics.parsers.engine_config import model_config
 
 
 def of(b: ModuleType, w: Any) -> Ledger:
@@ -90,21 +91,32 @@ def test_v0_blocks_hold_sixteen_tokens(b: ModuleType) -> None:
     assert book is None or book.facts["kv_tokens"] == 16_000
 
 
+GQA = model_config(
+    {"model_type": "x", "num_hidden_layers": 48, "num_attention_heads": 64, "num_key_value_heads": 8, "hidden_size": 8192}
+)
+"""As the parser of config.json gives it."""
+
+
 @pytest.mark.parametrize(
     ("config", "arguments", "expected"),
     [
-        ({"layers": 48, "kv_heads": 8, "head_dim": 128, "dtype": "bfloat16"}, {}, 2 * 48 * 8 * 128 * 2),
-        ({"layers": 48, "kv_heads": 8, "head_dim": 128}, {"tensor_parallel_size": 4}, 2 * 48 * 2 * 128 * 2),
-        ({"layers": 48, "kv_heads": 8, "head_dim": 128}, {"tensor_parallel_size": 16}, 2 * 48 * 1 * 128 * 2),
-        ({"layers": 48, "kv_heads": 8, "head_dim": 128}, {"kv_cache_dtype": "fp8_e4m3"}, 2 * 48 * 8 * 128),
-        ({"layers": 48, "kv_heads": 8, "head_dim": 128, "dtype": "torch.float16"}, {}, 2 * 48 * 8 * 128 * 2),
-        ({"layers": 48, "kv_heads": 8}, {}, None),
-        ({"layers": 48, "kv_heads": 8, "head_dim": 128}, {"kv_cache_dtype": "int3_weird"}, None),
+        ({**GQA, "dtype": "bfloat16"}, {}, 2 * 48 * 8 * 128 * 2),
+        (GQA, {"tensor_parallel_size": 4}, 2 * 48 * 2 * 128 * 2),
+        (GQA, {"tensor_parallel_size": 16}, 2 * 48 * 1 * 128 * 2),
+        (GQA, {"kv_cache_dtype": "fp8_e4m3"}, 2 * 48 * 8 * 128),
+        ({**GQA, "dtype": "torch.float16"}, {}, 2 * 48 * 8 * 128 * 2),
+        ({**GQA, "kv_lora_rank": 512, "qk_rope_head_dim": 64}, {"tensor_parallel_size": 8}, 48 * 576 * 2),
+        ({**GQA, "full_attention_layers": 8, "sliding_attention_layers": 40}, {}, None),
+        ({"num_hidden_layers": 48, "num_key_value_heads": 8}, {}, None),
+        (GQA, {"kv_cache_dtype": "int3_weird"}, None),
         ({}, {}, None),
     ],
 )  # fmt: skip
 def test_bytes_per_token_from_the_model(config: dict[str, Any], arguments: dict[str, Any], expected: int | None) -> None:
-    """2 × layers × KV heads per rank × head size × bytes; a rank holds at least one head; unknown stays unknown."""
+    """2 × layers × KV heads per rank × head size × bytes; a rank holds at least one head; unknown stays unknown.
+
+    Latent attention has one vector per layer on every rank.
+    """
     assert ledger.bytes_per_token(config, arguments) == expected
 
 

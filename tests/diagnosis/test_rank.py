@@ -22,8 +22,9 @@ def cause(
     supporting: tuple[str, ...] = (),
     contradicting: tuple[str, ...] = (),
     explains: tuple[str, ...] = (),
+    onset: tuple[str, ...] = (),
 ) -> Cause:
-    return Cause(name, EMPTY, EMPTY, EMPTY, decisive, supporting, contradicting, explains, (), (), (), EMPTY, ())
+    return Cause(name, EMPTY, EMPTY, EMPTY, decisive, supporting, contradicting, explains, onset, (), (), (), EMPTY, ())
 
 
 def library(*causes: Cause) -> Library:

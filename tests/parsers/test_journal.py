@@ -139,7 +139,7 @@ def test_all_modes_tell_the_same() -> None:
     """Kind, speaker and text of every message; the kill with its figures."""
     told = {name: read(data, prefilter=False)[1] for name, data in MODES.items()}
     wanted = messages(told["json"])
-    assert [kind for kind, _, _ in wanted] == ["log", "log", "kernel_oom", "log", "unit_exit", "xid"]
+    assert [kind for kind, _, _ in wanted] == ["log", "log", "log", "kernel_oom", "log", "unit_exit", "xid"]
     for name, parsed in told.items():
         assert messages(parsed) == wanted, name
         (kill,) = (event for event in parsed.events if event.kind == "kernel_oom")

@@ -124,7 +124,7 @@ def test_message_that_looks_like_describe() -> None:
         3,
     )
     assert death.fields["message"].endswith("Events:  none of them")
-    assert death.raw.strip() == "Exit Code:    1"
+    assert death.raw.strip() == "Finished:     Sun, 29 Nov 2026 16:24:08 -0500"
     assert [e.text for e in events if e.kind == "container_state"] == ["container vllm waiting"]
     told = [e for e in events if e.fields.get("origin") == "termination_message"]
     assert told[0].text == "EngineCore failed to start."

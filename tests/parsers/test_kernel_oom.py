@@ -94,7 +94,7 @@ REPORT = (invoked(), "CPU: 3 UID: 0 PID: 412 Comm: cuda-EvtHandlr Not tainted 6.
 
 
 def test_a_whole_report_is_one_event() -> None:
-    """Who asked, whose limit, who died, what filled it, and where it stands."""
+    """Who asked, whose limit, who died, what filled it, and where it stands; its head stays a line of its own."""
     text = dmesg("eth0: link up", *REPORT, "eth0: link down")
     (event,) = kills(text)
     assert event.text == killed(402)
@@ -114,7 +114,7 @@ def test_a_whole_report_is_one_event() -> None:
     ]  # fmt: skip
     assert (event.scope.pod_uid, event.scope.container_id, event.scope.pid) == (UID, CID, 402)
     others = [e.text for e in read(text, prefilter=False).events if e.kind == "log"]
-    assert others == ["eth0: link up", "eth0: link down"]
+    assert others == ["eth0: link up", REPORT[0], "eth0: link down"]
 
 
 def test_the_prefilter_changes_nothing() -> None:
@@ -157,7 +157,7 @@ def test_a_kill_of_the_node(constraint: str, scope: str) -> None:
         f"task_memcg={CONTAINER},task=python3,pid=9,uid=0"
     )
     (event,) = kills(
-        dmesg(invoked(), "Mem-Info:", "Free swap  = 12kB", "Total swap = 64kB", "130942 pages RAM", *TABLE[:2],
+        dmesg(invoked(), "Mem-Info:", "Free swap  = 12kB", "Total swap = 64kB", "130942 pages RAM", "11674 pages reserved", *TABLE[:2],
               "[      9]     0     9    24847     2185     2000       10       175   233472        0             0 python3",
               line, killed(9, "python3", prefix="Out of memory"))
     )  # fmt: skip
@@ -165,6 +165,7 @@ def test_a_kill_of_the_node(constraint: str, scope: str) -> None:
         "global_oom": True,
         "oom_scope": scope,
         "node_ram_kib": 130942 * 4,
+        "node_memory_kib": (130942 - 11674) * 4,
         "swap_free_kib": 12,
         "swap_total_kib": 64,
     }
@@ -259,7 +260,7 @@ def test_a_torn_report_lends_nothing() -> None:
     text = dmesg(invoked("torn"), "Call Trace:", start=1) + dmesg(*REPORT, start=500)
     (event,) = kills(text)
     assert (event.fields["invoker_comm"], event.fields["report_line"]) == ("cuda-EvtHandlr", 3)
-    assert [e.text for e in read(text).events if e.kind == "log"] == [invoked("torn")]
+    assert [e.text for e in read(text).events if e.kind == "log"] == [invoked("torn"), REPORT[0]]
 
 
 def test_a_kill_without_a_report_borrows_nothing() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...model import Event, Finding
 from ..case import Case, conclude
@@ -16,7 +16,10 @@ STOP_SIGNATURES = (
     "k8s.scaled",
     "k8s.drain",
 )
+ORDER_SIGNATURES = ("kubelet.kill_with_grace", *STOP_SIGNATURES)
+"""The kubelet's order says when a stop began, though not why: it stands before a probe's or an eviction's kill too."""
 WINDOW_S = 150.0
+SHARP_S = 2.0
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
@@ -26,12 +29,27 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     fields = {k: v for k, v in (("exit_code", death.exit_code), ("reason", death.reason)) if v not in (None, "")}
     stop = stop_request(case, death)
     if death.graceful:
-        yield conclude("graceful_stop", place, fields, (stop,) if stop else ())
+        order = _asked(case, death, ORDER_SIGNATURES)
+        heard = death.life.shutdown if death.life is not None else None
+        told = order if order is not None and (_is_sharp(order) or heard is None) else heard
+        yield conclude("graceful_stop", place, {**fields, **_drain(told, death)}, (told,) if told else ())
         return
     if stop is not None:
         name = "killed_after_grace" if death.exit_code == 137 else "stop_requested"
         yield conclude(name, stop.event, fields, (stop,))
     yield conclude("unexplained_exit", place, fields)
+
+
+def _is_sharp(order: Finding) -> bool:
+    """True for a time good to a few seconds, which an event's age is not."""
+    return order.time.utc_s is not None and order.time.uncertainty_s <= SHARP_S
+
+
+def _drain(order: Finding | None, death: Death) -> dict[str, float]:
+    """How long the stop took, where it is known when it began."""
+    if order is None or order.time.utc_s is None or not death.time_s or not _is_sharp(order):
+        return {}
+    return {"drain_s": round(max(0.0, death.time_s - order.time.utc_s), 1)}
 
 
 def _place(death: Death) -> Event | None:
@@ -43,14 +61,22 @@ def _place(death: Death) -> Event | None:
 
 def stop_request(case: Case, death: Death) -> Finding | None:
     """What asked for the stop of a death: a drain, a rollout, `docker stop`, systemd; none when nothing did."""
+    return _asked(case, death, STOP_SIGNATURES)
+
+
+def _asked(case: Case, death: Death, signatures: Sequence[str]) -> Finding | None:
+    """The first of some requests that fits a death; one that names its container before one that names nobody."""
     if not death.time_s:
         return None
-    for finding in case.named(*STOP_SIGNATURES):
-        owner = case.entities.of(finding.event)
-        if owner and not case.entities.same(owner, death.entity):
-            continue
-        when = finding.time.utc_s
-        slack = min(finding.time.uncertainty_s, WINDOW_S)
-        if when is not None and -slack - 5 <= death.time_s - when <= WINDOW_S + slack:
-            return finding
-    return None
+    fitting = [f for f in case.named(*signatures) if _fits(case, death, f)]
+    return min(fitting, key=lambda f: not case.entities.of(f.event), default=None)
+
+
+def _fits(case: Case, death: Death, request: Finding) -> bool:
+    owner, when = case.entities.of(request.event), request.time.utc_s
+    if when is None or not death.time_s or (owner and not case.entities.same(owner, death.entity)):
+        return False
+    if request.fields.get("direction") == "up":
+        return False  # new replicas stop nobody
+    slack = min(request.time.uncertainty_s, WINDOW_S)
+    return -slack - 5 <= death.time_s - when <= WINDOW_S + slack

@@ -12,12 +12,12 @@ from typing import Any
 from ...model import Event, Finding
 from ..case import Case, conclude
 from ..model import Death, Life, Phase
+from ..timing import uptime_s
 
 KILL_SIGNATURES = (
     "k8s.probe_kill_liveness",
     "k8s.probe_kill_startup",
     "kubelet.probe_kill",
-    "kubelet.message_for_container",
 )
 DEFAULT_GRACE_S = 30.0
 _LOADED = (Phase.SERVING, Phase.DRAINING)
@@ -37,7 +37,8 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     probe = "startup" if _is_startup(kill) else "liveness"
     budget = budgets.get(probe)
     load = load_time(case, death.entity)
-    fields: dict[str, Any] = {"probe": probe, **_known(probe_budget_s=budget, uptime_s=_uptime_s(case, death))}
+    up_s = uptime_s(case, death)
+    fields: dict[str, Any] = {"probe": probe, **_known(probe_budget_s=budget, uptime_s=up_s and round(up_s, 1))}
     if load is not None:
         fields.update(load)
     phase = _phase_of(case, death, probe, budget)
@@ -62,9 +63,9 @@ def _budget_met(case: Case, death: Death) -> Iterator[Finding]:
     if start_s is None or stop_s is None:
         return
     for probe, budget_s in budgets_s(spec.fields).items():
-        uptime_s = round(stop_s - start_s, 1)
-        if 0.8 * budget_s <= uptime_s <= budget_s + 2 * DEFAULT_GRACE_S:
-            fields: dict[str, Any] = {"probe": probe, "probe_budget_s": budget_s, "uptime_s": uptime_s}
+        up_s = round(stop_s - start_s, 1)
+        if 0.8 * budget_s <= up_s <= budget_s + 2 * DEFAULT_GRACE_S:
+            fields: dict[str, Any] = {"probe": probe, "probe_budget_s": budget_s, "uptime_s": up_s}
             fields.update(load_time(case, death.entity) or {})
             yield conclude("probe_budget_met", life.shutdown.event, fields, (life.shutdown,))
             return  # no liveness probe runs before the startup probe has succeeded
@@ -140,22 +141,6 @@ def budgets_s(fields: Mapping[str, Any]) -> dict[str, float]:
     return budgets
 
 
-def _uptime_s(case: Case, death: Death) -> float | None:
-    """How long the container had run: as its status says, or since the last start that anybody reports."""
-    for event in death.witnesses:
-        started, finished = event.fields.get("started_s"), event.fields.get("finished_s") or event.time.utc_s
-        if isinstance(started, int | float) and isinstance(finished, int | float):
-            return round(finished - started, 1)
-    if not death.time_s:
-        return None
-    starts = [
-        event.time.utc_s
-        for event in case.of_entity(case.of_kind("container_started"), death.entity)
-        if event.time.utc_s is not None and event.time.utc_s < death.time_s and event.time.uncertainty_s < 30.0
-    ]
-    return round(death.time_s - max(starts), 1) if starts else None
-
-
 def _phase_of(case: Case, death: Death, probe: str, budget: float | None) -> str:
     """`loading`, `serving`, or `unseen` when no source shows how far the container had got."""
     if death.life is not None:
@@ -166,7 +151,7 @@ def _phase_of(case: Case, death: Death, probe: str, budget: float | None) -> str
     never_ready = bool(own) and not any(life.ready is not None or life.phase in _LOADED for life in own)
     if never_ready or probe == "startup":
         return "loading"
-    uptime, needed = _uptime_s(case, death), load_time(case, death.entity)
+    uptime, needed = uptime_s(case, death), load_time(case, death.entity)
     if uptime is None:
         return "unseen"
     if needed is not None and needed["load_time_basis"] == "measured":
@@ -185,7 +170,7 @@ def load_time(case: Case, entity: str) -> dict[str, Any] | None:
             if seconds > 0:
                 return {"load_time_s": round(seconds, 1), "load_time_basis": "measured"}
     estimates = [estimate for life in own if (estimate := _extrapolated(life)) is not None]
-    return max(estimates, key=lambda e: e["load_time_s"]) if estimates else None
+    return max(estimates, key=lambda e: (e["shards_loaded"], e["load_time_s"]), default=None)
 
 
 def _extrapolated(life: Life) -> dict[str, Any] | None:

@@ -1,0 +1,97 @@
+"""How long things took: from start to end, from cause to notice, from order to exit, from end to ready again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model import Basis, Finding
+from .case import Case
+from .model import Death, Incident
+from .placing import workload_of
+
+ENGINE_CHANNELS = frozenset({"engine", "container", "plain"})
+SURE_S = 5.0
+"""Times less certain than this make no duration."""
+START_SURE_S = 30.0
+LONGEST_DELAY_S = 3600.0
+LONGEST_GRACE_S = 60.0
+
+
+def measure(case: Case, incident: Incident, root: Finding | None) -> dict[str, float]:
+    """Flat facts of an incident with its first cause; absent keys are unknown, not zero."""
+    facts: dict[str, float] = {}
+    up = uptime_s(case, incident.deaths[0]) if incident.deaths else None
+    if up is not None:
+        facts |= {"uptime_h": round(up / 3600, 2)} if up >= 3600 else {"uptime_s": round(up, 1)}
+    delay = _detection_delay_s(incident, root)
+    if delay is not None:
+        facts["detection_delay_s"] = round(delay, 2)
+    down = not_ready_s(case, incident, printed=True)
+    if down is not None:
+        facts["outage_s"] = round(down, 1)
+    return facts
+
+
+def uptime_s(case: Case, death: Death) -> float | None:
+    """How long a run lasted: as a container status says, or since the last start that is known."""
+    for event in death.witnesses:
+        started, finished = event.fields.get("started_s"), event.fields.get("finished_s")
+        if isinstance(started, int | float) and isinstance(finished, int | float) and finished >= started:
+            return float(finished - started)
+    if not death.time_s:
+        return None
+    own = [life for life in case.lives if case.entities.same(life.entity, death.entity)]
+    times = [life.start.time for life in own if life.from_start]
+    times += [event.time for event in case.of_entity(case.of_kind("container_started"), death.entity)]
+    starts = [t.utc_s for t in times if t.utc_s is not None and t.uncertainty_s < START_SURE_S]
+    before = [moment for moment in starts if moment < death.time_s]
+    return death.time_s - max(before) if before else None
+
+
+def seconds_between(first: Finding, then: Finding) -> float | None:
+    """Seconds from one line to a later one; none unless both times are sure."""
+    a, b = first.time, then.time
+    if a.utc_s is None or b.utc_s is None or max(a.uncertainty_s, b.uncertainty_s) > SURE_S or b.utc_s < a.utc_s:
+        return None
+    return b.utc_s - a.utc_s
+
+
+def _detection_delay_s(incident: Incident, root: Finding | None) -> float | None:
+    """From a cause outside the engine to the line at which the engine gives up."""
+    if root is None or root.event.channel in ENGINE_CHANNELS:
+        return None
+    for death in incident.deaths:
+        if death.life is not None and death.life.fatal is not None:
+            delay = seconds_between(root, death.life.fatal)
+            return delay if delay is not None and delay <= LONGEST_DELAY_S else None
+    return None
+
+
+def not_ready_s(case: Case, incident: Incident, printed: bool = False) -> float | None:
+    """From the first death to the first readiness after the last one, be it of a replacement.
+
+    `printed` leaves out a readiness whose time is not printed but lies between those of its neighbours.
+    """
+    times = [death.time_s for death in incident.deaths if death.time_s]
+    after = [moment for moment in _ready_s(case, incident.entity, printed) if moment > max(times)] if times else []
+    begin = min((_begin_s(death) for death in incident.deaths if death.time_s), default=0.0)
+    return min(after) - begin if after else None
+
+
+def _begin_s(death: Death) -> float:
+    """When an end began: the first word of it, which may come a grace period before the exit."""
+    assert death.time_s is not None
+    words = [e.time.utc_s for e in death.witnesses if e.time.utc_s is not None and e.time.uncertainty_s <= SURE_S]
+    return min((moment for moment in words if moment >= death.time_s - LONGEST_GRACE_S), default=death.time_s)
+
+
+def _ready_s(case: Case, entity: str, printed: bool) -> Iterator[float]:
+    """When runs of the entity, or of a pod of the same workload, became ready."""
+    workload = workload_of(entity) if entity.startswith("pod:") else ""
+    for life in case.lives:
+        same = case.entities.same(life.entity, entity)
+        replacement = bool(workload) and life.entity.startswith("pod:") and workload_of(life.entity) == workload
+        if not (same or replacement) or life.ready is None or life.ready.time.utc_s is None:
+            continue
+        if not printed or life.ready.time.basis is not Basis.FILE_ORDER:
+            yield life.ready.time.utc_s
