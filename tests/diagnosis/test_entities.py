@@ -74,6 +74,39 @@ def test_a_file_name_is_the_last_hint(b: ModuleType) -> None:
     assert "file_name" in reasons(case).values()
 
 
+def test_a_guess_gives_no_second_log(b: ModuleType) -> None:
+    """Without any sign, a log goes to the only pod with a GPU; not when the pod's own log is there already."""
+    w = b.World()
+    w.pod()
+    w.add("neighbour.log", 10, "EngineCore encountered a fatal error.", level="ERROR")
+    assert owner(w.case(), "neighbour.log") == f"pod:{b.POD}"
+    w.start("own.log", 0, model="acme/chat-14b")
+    case = w.case()
+    assert (owner(case, "own.log"), owner(case, "neighbour.log")) == (f"pod:{b.POD}", "file:neighbour.log")
+
+
+def test_a_replica_is_told_by_what_it_reports(b: ModuleType) -> None:
+    """Same arguments, same minutes, other throughput: two engines. The same numbers: two copies of one log."""
+    for other, joined in ((0.0, True), (7.3, False)):
+        w = b.World()
+        w.pod()
+        for source, extra in (("a.log", 0.0), ("b.log", other)):
+            w.start(source, 0, model="acme/chat-14b")
+            w.series("generation_tokens_per_s", [(100 + 10.0 * i, 500.0 + i + extra) for i in range(12)], source)
+        owners = {owner(w.case(), source) for source in ("a.log", "b.log")}
+        assert (owners == {f"pod:{b.POD}"}) is joined
+
+
+def test_a_log_that_outlives_a_container_is_another_ones(b: ModuleType) -> None:
+    """One run that was there before a container ended, and for minutes after it, is not that container's."""
+    w = b.World()
+    w.pod()
+    w.start("a.log", 0, model="acme/chat-14b")
+    w.answer("a.log", 900)
+    w.exited("describe.txt", 700, 137)
+    assert owner(w.case(), "a.log") == "file:a.log"
+
+
 def test_a_tie_joins_nobody(b: ModuleType) -> None:
     """Two pods that fit equally well: the log keeps its own name."""
     w = b.World()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forensics.model import Scope
+from forensics.model import Basis, Scope
 
 
 def gaps(diagnosis: Any) -> set[str]:
@@ -39,6 +39,81 @@ def test_the_first_of_several_failures_gives_the_numbers(b: ModuleType) -> None:
     facts = w.diagnosis().key_facts
     assert facts["tried_to_allocate_gib"] == 2.5
     assert facts["cuda_oom_count"] == 1
+
+
+def test_failures_with_other_numbers_are_numbered(b: ModuleType) -> None:
+    """Two failures of one incident; when all numbers are the same, once is enough."""
+    for second, expected in (("1.43 GiB", (1.2, 1.43)), ("1.20 GiB", (None, None))):
+        w = b.World()
+        for begin, requested in ((0, "1.20 GiB"), (3000, second)):
+            w.start("a", begin)
+            w.answer("a", begin + 100)
+            w.fail("a", begin + 200, b.oom_text(requested=requested))
+        facts = w.diagnosis().key_facts
+        assert (facts.get("tried_to_allocate_1_gib"), facts.get("tried_to_allocate_2_gib")) == expected
+
+
+def test_a_refused_start_after_the_failure(b: ModuleType) -> None:
+    """What the restart found free, and what it wanted."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 100)
+    w.fail("a", 200)
+    w.start("a", 230, loaded=False)
+    w.fail("a", 240, "ValueError: Free memory on device (28.98/79.15 GiB) on startup is less than desired GPU memory "
+           "utilization (0.9, 71.24 GiB). Decrease GPU memory utilization.", b.LOADING)  # fmt: skip
+    facts = w.diagnosis().key_facts
+    assert (facts["free_at_restart_gib"], facts["wanted_at_restart_gib"]) == (28.98, 71.24)
+
+
+def test_durations(b: ModuleType) -> None:
+    """Start to end, cause to the engine's notice, end to a replacement that is ready."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 7100, scope=scope)
+    w.add("dmesg", 7200, "NVRM: Xid (PCI:0000:3b:00): 79, pid=811, name=VLLM::EngineCor, GPU has fallen off the bus.",
+          "xid", "kernel", xid=79)  # fmt: skip
+    w.add("a", 7231.4, "EngineCore encountered a fatal error.", scope=scope, level="ERROR")
+    w.start("b", 7260, Scope(pod="chat-6f9c7d5b8-q9w8e"))
+    facts = w.diagnosis().key_facts
+    assert (facts["uptime_h"], facts["detection_delay_s"], facts["outage_s"]) == (2.01, 31.4, 88.6)
+
+
+def test_a_readiness_between_printed_times_makes_no_outage(b: ModuleType) -> None:
+    """A line without a stamp lies somewhere between its neighbours: no number is made of that."""
+    w = b.World()
+    w.start("a", 0)
+    w.fail("a", 300)
+    w.start("a", 330, ready=False)
+    w.add("a", b.at(400, 40, Basis.FILE_ORDER), "Application startup complete.")
+    diagnosis = w.diagnosis()
+    assert "outage_s" not in diagnosis.key_facts
+    assert diagnosis.impact["not_ready_s"] == 100.0
+
+
+def test_a_run_without_its_banner_is_configured_by_its_head(b: ModuleType) -> None:
+    """The start lies in one file, the end in another that begins later."""
+    w = b.World()
+    scope = Scope(unit="vllm.service")
+    w.start("start.txt", 0, scope, max_num_seqs=512)
+    w.answer("journal.txt", 9000, scope=scope)
+    w.fail("journal.txt", 9100, scope=scope)
+    facts = w.diagnosis().key_facts
+    assert (facts["weights_gib"], facts["max_num_seqs"]) == (27.6, 512)
+
+
+def test_who_held_the_memory_that_ray_saw(b: ModuleType) -> None:
+    """The monitor kills a worker; its list names the largest process."""
+    w = b.World()
+    w.start("a", 0)
+    users = ({"pid": 41, "memory_gib": 301.4, "command": "python3 load.py"}, {"pid": 7, "memory_gib": 61.9, "command": "ray"})
+    w.add("raylet.out", 300, "Killing 1 worker(s), kill details: Memory on the node (IP: 10.0.0.4, ID: b371baca) was "
+          "380.21GB used / 400.00GB limit (0.950532)", channel="ray", top_memory_users=users)  # fmt: skip
+    w.add("a", 302, "EngineCore encountered a fatal error.", level="ERROR")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "ray_oom"
+    assert (diagnosis.key_facts["largest_process_pid"], diagnosis.key_facts["largest_process_memory_gib"]) == (41, 301.4)
 
 
 def test_numbers_of_a_kill(b: ModuleType) -> None:

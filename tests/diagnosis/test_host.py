@@ -221,3 +221,31 @@ def test_last_weeks_kill_does_not_explain_today(b: ModuleType) -> None:
     w.answer("a", 70, scope=scope)
     w.exited("describe.txt", 300, 137)
     assert w.diagnosis().verdict.cause.id == "insufficient_evidence"
+
+
+def test_a_node_kill_is_read_from_its_head(b: ModuleType) -> None:
+    """The victim of a node is no culprit: the report's head says who asked. At a container's limit the kill counts."""
+    for oom_scope, line in (("node", 1), ("container", 2)):
+        w = b.World()
+        w.pod(memory_limit_bytes=64 << 30)
+        w.add("dmesg", 299.99, "java invoked oom-killer: gfp_mask=0x140dca(GFP_HIGHUSER), order=0, oom_score_adj=0",
+              channel="kernel")  # fmt: skip
+        w.kill("dmesg", 300, oom_scope)
+        w.exited("describe.txt", 301, 137, "OOMKilled")
+        diagnosis = w.diagnosis()
+        assert diagnosis.first_cause is not None
+        assert (diagnosis.first_cause.locator.source, diagnosis.first_cause.locator.line) == ("dmesg", line)
+        assert diagnosis.first_cause.id
+
+
+def test_what_the_kubelet_retells_is_a_consequence(b: ModuleType) -> None:
+    """`System OOM encountered` is read out of the kernel log: alone it decides, beside the kernel's line it follows."""
+    w = b.World()
+    w.pod()
+    w.event("events", 302, "SystemOOM", "System OOM encountered, victim process: VLLM::EngineCor, pid: 40122")
+    w.exited("describe.txt", 301, 137, "OOMKilled")
+    assert "k8s.system_oom" in {f.signature for f in w.diagnosis().verdict.decisive}
+    w.kill("dmesg", 300, "node")
+    diagnosis = w.diagnosis()
+    assert "k8s.system_oom" not in {f.signature for f in diagnosis.verdict.evidence}
+    assert "k8s.system_oom" in {f.signature for f in diagnosis.incidents[0].consequences}

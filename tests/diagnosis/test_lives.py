@@ -34,6 +34,27 @@ def test_a_banner_may_span_lines(b: ModuleType) -> None:
     assert len(w.case().lives) == 2
 
 
+def test_a_banner_after_work_begins_a_run(b: ModuleType) -> None:
+    """A log that begins in the middle of a run: reports of work, then a start. The first run lasts to its last report."""
+    w = b.World()
+    w.add("a", 0, "some line", line=1)
+    w.series("generation_tokens_per_s", [(10.0 * i, 500.0) for i in range(6)], "a", first_line=2)
+    w.add("a", 100, BANNER, "engine_args", line=20)
+    w.add("a", 101, "Starting to load model acme/chat-14b...")
+    first, second = w.case().lives
+    assert (first.from_start, second.from_start) == (False, True)
+    assert (first.end.locator.line, first.end.time.utc_s) == (7, b.T0 + 50)
+
+
+def test_an_excerpt_is_no_restart(b: ModuleType) -> None:
+    """The head of a log and a later excerpt of the same run: nothing ended in between."""
+    w = b.World()
+    w.start("head.log", 0, Scope(pod=b.POD))
+    w.answer("since-80m.log", 9000, scope=Scope(pod=b.POD))
+    w.answer("since-80m.log", 9900, scope=Scope(pod=b.POD))
+    assert w.case().deaths == ()
+
+
 def test_one_run_in_two_files_is_one_life(b: ModuleType) -> None:
     """`kubectl logs --previous` and the file of the node show the same run: same entity, same start."""
     w = b.World()

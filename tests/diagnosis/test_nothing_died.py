@@ -120,3 +120,21 @@ def test_an_xid_of_another_program_is_no_cause(b: ModuleType) -> None:
           "xid", "kernel", Scope(gpu="0000:ca:00", pid=88110), xid=13, pid=88110, comm="jupyter-lab")  # fmt: skip
     w.fail("a", 300, "KeyError: 'chatcmpl-88'")
     assert verdict(w)[0] == "app_bug"
+
+
+def test_an_orderly_stop_is_read_from_its_order(b: ModuleType) -> None:
+    """What stopped the container comes first, not the readiness hours before; scaling up stops nobody."""
+    w = b.World()
+    scope = Scope(namespace="llm", pod=b.POD, container="vllm")
+    w.start("a", 0, scope)
+    w.answer("a", 3000, scope=scope)
+    w.event("events", 3100, "ScalingReplicaSet", "Scaled up replica set chat-84b5d9c6f7 from 0 to 1")
+    w.add("kubelet", 3200, '"Killing container with a grace period" pod="llm/' + b.POD + '" containerName="vllm" '
+          f'containerID="containerd://{b.CID}" gracePeriod=60', channel="kubelet", scope=scope)  # fmt: skip
+    w.add("a", 3200.2, "Shutting down FastAPI HTTP server.", scope=scope)
+    w.exited("describe.txt", 3216.9, 143)
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "healthy"
+    assert diagnosis.first_cause is not None
+    assert diagnosis.first_cause.locator.source == "kubelet"
+    assert diagnosis.key_facts["drain_s"] == pytest.approx(16.9)
