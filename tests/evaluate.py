@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,9 @@ def bundles(folder: Path) -> Iterator[Truth]:
 
 
 def near(a: Any, b: Any) -> bool:
-    if isinstance(a, bool) or isinstance(b, bool) or not isinstance(a, int | float) or not isinstance(b, int | float):
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if not isinstance(a, int | float) or not isinstance(b, int | float):
         return bool(a == b)
     return abs(a - b) <= 0.011 * max(abs(a), abs(b), 1e-9)
 
@@ -73,45 +75,95 @@ def fact_found(value: Any, facts: dict[str, Any], text: str) -> bool:
         if any(near(value * scale, other) for other in facts.values() for scale in _SCALES):
             return True
         return str(value) in text or f"{value:,}".replace(",", " ") in text
-    return value in facts.values() or str(value) in text
+    return any(near(value, other) for other in facts.values()) or str(value) in text
+
+
+@dataclass(frozen=True)
+class Score:
+    """How one case went."""
+
+    truth: Truth
+    cause: str
+    confidence: str
+    place: str
+    """`source:line` of the first cause, `-` for none."""
+    fallen: tuple[str, ...]
+    """Decoys that were taken as evidence."""
+    missing: tuple[str, ...]
+    """Key facts that are neither a key fact of the report nor printed in it."""
+
+    @property
+    def exact(self) -> bool:
+        return self.cause == self.truth.cause
+
+    @property
+    def right(self) -> bool:
+        return self.exact or self.cause in self.truth.acceptable
+
+    @property
+    def harmful(self) -> bool:
+        return self.cause in self.truth.must_not
+
+    @property
+    def abstained(self) -> bool:
+        return self.cause == "insufficient_evidence" and not self.right
+
+    @property
+    def first_right(self) -> bool:
+        return not self.truth.first_cause or self.place in self.truth.first_cause
+
+    def line(self) -> str:
+        flag = "ok  " if self.exact else "acc " if self.right else "HARM" if self.harmful else "MISS"
+        notes = [
+            "" if self.exact else f"truth {self.truth.cause}",
+            "" if self.first_right else f"first {self.place[-40:]}≠{self.truth.first_cause[0][-40:]}",
+            f"decoys {list(self.fallen)}" if self.fallen else "",
+            f"missing {list(self.missing)}" if self.missing else "",
+        ]
+        head = f"{flag} {self.truth.name:<42} {self.cause:<26} {self.confidence:<12}"
+        return " ".join([head, *filter(None, notes)]).rstrip()
+
+
+def score(truth: Truth) -> Score:
+    report = analyze(truth.bundle)
+    data = report.to_dict()
+    verdict = data["verdict"]
+    first = verdict["first_cause"]
+    evidence = {f"{e['source']}:{e['line']}" for e in data["incidents"][0]["hypotheses"][0]["for"]}
+    text = render(report, "md")
+    return Score(
+        truth, verdict["cause"], verdict["confidence"], f"{first['source']}:{first['line']}" if first else "-",
+        tuple(sorted(evidence & set(truth.decoys))),
+        tuple(name for name, value in truth.key_facts.items() if not fact_found(value, data["key_facts"], text)),
+    )  # fmt: skip
+
+
+def summary(scores: Sequence[Score]) -> Iterator[str]:
+    """Counts over all cases, the mean over causes (a rare cause weighs as much as a frequent one), and what each
+    confidence word was worth."""
+    facts = sum(len(s.truth.key_facts) for s in scores)
+    found = facts - sum(len(s.missing) for s in scores)
+    by_cause: dict[str, list[bool]] = defaultdict(list)
+    words: dict[str, list[bool]] = defaultdict(list)
+    for s in scores:
+        by_cause[s.truth.cause].append(s.exact)
+        words[s.confidence].append(s.right)
+    macro = sum(sum(hits) / len(hits) for hits in by_cause.values()) / max(1, len(by_cause))
+    yield f"{len(scores)} cases, {len(by_cause)} causes"
+    yield f"exact {sum(s.exact for s in scores)}, right {sum(s.right for s in scores)}, macro per cause {macro:.3f}"
+    yield f"harmful {sum(s.harmful for s in scores)}, abstained {sum(s.abstained for s in scores)}"
+    yield f"first cause {sum(s.first_right for s in scores)}, decoy falls {sum(bool(s.fallen) for s in scores)}"
+    yield f"key facts {found}/{facts}"
+    for word, right in sorted(words.items()):
+        yield f"{word}: {sum(right)} right of {len(right)}"
 
 
 def main(folders: list[str]) -> int:
-    cases = [*samples(), *(truth for folder in folders for truth in bundles(Path(folder)))]
-    words: dict[str, Counter[bool]] = defaultdict(Counter)
-    totals: Counter[str] = Counter()
-    for truth in cases:
-        report = analyze(truth.bundle)
-        data = report.to_dict()
-        verdict = data["verdict"]
-        exact = verdict["cause"] == truth.cause
-        right = exact or verdict["cause"] in truth.acceptable
-        first = verdict["first_cause"]
-        place = f"{first['source']}:{first['line']}" if first else "-"
-        evidence = {f"{e['source']}:{e['line']}" for e in data["incidents"][0]["hypotheses"][0]["for"]}
-        fallen = evidence & set(truth.decoys)
-        text = render(report, "md")
-        missing = [name for name, value in truth.key_facts.items() if not fact_found(value, data["key_facts"], text)]
-        first_right = not truth.first_cause or place in truth.first_cause
-        totals["cases"] += 1
-        totals["exact"] += exact
-        totals["right"] += right
-        totals["harmful"] += verdict["cause"] in truth.must_not
-        totals["first_cause"] += first_right
-        totals["facts"] += len(truth.key_facts)
-        totals["facts_found"] += len(truth.key_facts) - len(missing)
-        totals["decoy_falls"] += bool(fallen)
-        words[verdict["confidence"]][right] += 1
-        flag = "ok  " if exact else "acc " if right else "HARM" if verdict["cause"] in truth.must_not else "MISS"
-        print(f"{flag} {truth.name:<42} {verdict['cause']:<26} {verdict['confidence']:<12}", end="")
-        print("" if exact else f" truth {truth.cause}", "" if first_right else f" first {place[-40:]}≠{truth.first_cause[0][-40:]}", end="")
-        print(f" decoys {sorted(fallen)}" if fallen else "", f" missing {missing}" if missing else "")
-    n = totals["cases"] or 1
-    print(f"\n{n} cases: exact {totals['exact']}, right {totals['right']}, harmful {totals['harmful']}, "
-          f"first cause {totals['first_cause']}, decoy falls {totals['decoy_falls']}, "
-          f"key facts {totals['facts_found']}/{totals['facts']}")  # fmt: skip
-    for word, counts in sorted(words.items()):
-        print(f"  {word}: {counts[True]} right of {counts.total()}")
+    scores = []
+    for truth in (*samples(), *(truth for folder in folders for truth in bundles(Path(folder)))):
+        scores.append(score(truth))
+        print(scores[-1].line())
+    print("", *summary(scores), sep="\n")
     return 0
 
 
