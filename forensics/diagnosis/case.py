@@ -132,6 +132,7 @@ DERIVED: dict[str, Derived] = {
                 "gpu_climb",
                 "host_climb",
                 "oomkilled_status",
+                "oom_counter",
                 "oomkilled_child",
                 "gpu_smaller_than_named",
                 "probe_budget_short",

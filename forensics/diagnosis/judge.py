@@ -49,7 +49,10 @@ def incident_of(case: Case, deaths: Sequence[Death]) -> Incident:
 
 
 def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> Confidence:
-    """Deaths of a loop as witnesses: the same cause again corroborates, an unexplained first death takes certainty."""
+    """Deaths of a loop as witnesses: the same cause again corroborates, an unexplained first death takes certainty.
+
+    Where two runs died of the same, and the unexplained ones before them with the same code, the loop is one thing.
+    """
     if not chosen.decided:
         return Confidence.UNDETERMINED
     top = chosen.hypotheses[0]
@@ -59,6 +62,8 @@ def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> Confidence:
     before = judged[: judged.index(chosen)]
     if before and top.confidence in (Confidence.ESTABLISHED, Confidence.LIKELY):
         same_code = all(j.death.exit_code in (None, chosen.death.exit_code) for j in before)
+        if same_code and again >= 2:
+            return top.confidence
         return Confidence.LIKELY if same_code else Confidence.POSSIBLE
     if not engine_like(chosen.death) and not case.lives:
         return Confidence.POSSIBLE  # something was killed; whether it was the engine is not shown

@@ -36,6 +36,7 @@ WEAK = frozenset(
         "derived.kill_unknown_limit",
         "derived.oomkilled_child",
         "derived.oomkilled_status",
+        "derived.oom_counter",
         *_OOM_MARKS,
         "derived.probe_kill_unseen",
         "derived.probe_budget_met",
@@ -44,6 +45,8 @@ WEAK = frozenset(
     }
 )
 """Findings that fix the family of a cause, not the member."""
+BARE = frozenset({"torch.cuda_error_oom"})
+"""The driver's error without a number: who holds the memory, and how much was asked for, stays open."""
 UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.config_exception"})
 """Errors that no signature knows: never more than likely."""
 NO_FAULT = ("healthy", "insufficient_evidence")
@@ -170,13 +173,17 @@ def key(draft: Hypothesis) -> tuple[bool, bool, int, float, int, int, str]:
     )
 
 
+def _is_bare(finding: Finding) -> bool:
+    return all(f.signature in BARE for f in finding.rests_on or (finding,))
+
+
 def _confidence(draft: Hypothesis, context_lines: int) -> Confidence:
     if not draft.decisive:
         return Confidence.POSSIBLE if draft.supporting else Confidence.UNDETERMINED
     strong = [f for f in draft.decisive if f.signature not in WEAK]
     if draft.against or not strong:
         return Confidence.POSSIBLE
-    if all(f.signature in UNKNOWN_ERRORS for f in strong):
+    if all(f.signature in UNKNOWN_ERRORS or _is_bare(f) for f in strong):
         return Confidence.LIKELY
     places = {f.locator for f in draft.evidence}
     corroborated = len(places) >= 2 and len({f.signature for f in draft.evidence}) >= 2

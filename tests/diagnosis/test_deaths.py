@@ -211,3 +211,26 @@ def test_a_start_timeout_is_no_orderly_stop(b: ModuleType, runs: int) -> None:
         w.add("journal", t + 91, "vllm.service: Main process exited, code=killed, status=15/TERM", "unit_exit", "systemd",
               unit, code="killed", status=15)  # fmt: skip
     assert w.diagnosis().verdict.cause.id == "external_sigkill"
+
+
+@pytest.mark.parametrize(
+    ("logs", "codes", "confidence"),
+    [(2, (1, 1), "established"), (1, (1, 1), "likely"), (2, (137, 1), "possible")],
+    ids=["two runs agree", "one run", "another code before"],
+)
+def test_unexplained_ends_before_the_first_log(
+    b: ModuleType, logs: int, codes: tuple[int, int], confidence: str
+) -> None:
+    """Earlier ends of a loop have no log: what two runs died of, with the same code, they died of too."""
+    w = b.World()
+    w.pod()
+    scope = Scope(pod=b.POD)
+    w.exited("journal", 0, codes[0])
+    for n in range(logs):
+        begin = 600 + 600 * n
+        w.start(f"{n}.log", begin, scope, ready=False)
+        w.fail(f"{n}.log", begin + 50, "ValueError: No available memory for the cache blocks. Try increasing "
+               "`gpu_memory_utilization` when initializing the engine.", b.LOADING, scope)  # fmt: skip
+        w.exited("journal", begin + 55, codes[1])
+    verdict = w.diagnosis().verdict
+    assert (verdict.cause.id, str(verdict.confidence)) == ("gpu_oom.kv_cache_startup", confidence)

@@ -188,3 +188,14 @@ def test_a_card_that_is_smaller_than_its_name(b: ModuleType) -> None:
         w.add("smi", 20, "GPU 0", "gpu_state", "nvidia", name="NVIDIA A100-SXM4-80GB")
         case = w.case()
         assert ("gpu_smaller_than_named" in b.names(gpu.rules(case, case.deaths[0]))) is found
+
+
+def test_a_bare_error_is_never_established(b: ModuleType) -> None:
+    """`CUDA error: out of memory` has no number: who holds the memory stays open, however much else is known."""
+    for text, confidence in ((b.oom_text(), "established"), ("RuntimeError: CUDA error: out of memory", "likely")):
+        w = b.World()
+        w.start("a", 0)
+        w.answer("a", 70)
+        w.series("kv_cache_usage_pct", [(70 + 10.0 * i, 99.0) for i in range(8)], "a")
+        w.fail("a", 160, text)
+        assert str(w.diagnosis().verdict.confidence) == confidence

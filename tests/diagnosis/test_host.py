@@ -249,3 +249,26 @@ def test_what_the_kubelet_retells_is_a_consequence(b: ModuleType) -> None:
     diagnosis = w.diagnosis()
     assert "k8s.system_oom" not in {f.signature for f in diagnosis.verdict.evidence}
     assert "k8s.system_oom" in {f.signature for f in diagnosis.incidents[0].consequences}
+
+
+@pytest.mark.parametrize(
+    ("counters", "kernel_s", "cause"),
+    [
+        ("max 8812 oom 3 oom_kill 1", None, "host_oom.container_limit"),
+        ("max 8812 oom 0 oom_kill 1", None, "insufficient_evidence"),
+        ("max 8812 oom 3 oom_kill 1", 290, "insufficient_evidence"),
+    ],
+    ids=["own limit", "limit further up", "the kernel's log shows no kill"],
+)
+def test_a_counter_is_a_weak_word(b: ModuleType, counters: str, kernel_s: float | None, cause: str) -> None:
+    """The engine vanished, and the cgroup counts a kill at its own limit: possible, for no counter says when."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 200)
+    w.add("a", 300, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR")
+    w.add("cgroup/memory.events", None, f"memory.events: low 0 high 0 {counters} oom_group_kill 0", "cgroup", "cgroup")
+    if kernel_s is not None:
+        w.add("dmesg", kernel_s, "eth0: link up", channel="kernel")
+    verdict = w.diagnosis().verdict
+    assert verdict.cause.id == cause
+    assert str(verdict.confidence) in ("possible", "undetermined")

@@ -25,7 +25,8 @@ _NO_VERDICT = regex.compile(
 )
 """Exceptions that only tell of somebody else's end."""
 HANG_WAITS = 3
-_SILENT = ("vllm.engine_process_died", "vllm.worker_process_died")
+SILENT_ENDS = ("vllm.engine_process_died", "vllm.worker_process_died")
+"""Words of those that are left when a process vanished."""
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
@@ -81,7 +82,7 @@ def first_uncaught(case: Case, life: Life) -> Event | None:
 
 def _silent(life: Life) -> Iterator[Finding]:
     for finding in life.findings:
-        if finding.signature in _SILENT:
+        if finding.signature in SILENT_ENDS:
             yield conclude("silent_death", finding.event, finding.fields, (finding,))
             return
 

@@ -12,6 +12,7 @@ from ...model import Event, Finding
 from ..case import Case, conclude
 from ..entities import ENGINE_COMM
 from ..model import Death
+from .engine import SILENT_ENDS
 
 NEAR_S = 120.0
 
@@ -36,6 +37,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     if not killed:
         yield from _status(death)
         yield from _nearby(case, death)
+        yield from _counter(case, death)
     yield from _shared_memory(case, death)
 
 
@@ -87,6 +89,29 @@ def _status(death: Death) -> Iterator[Finding]:
             name = "oomkilled_status" if code in (137, None) else "oomkilled_child"
             yield conclude(name, event, event.fields)
             return
+
+
+def _counter(case: Case, death: Death) -> Iterator[Finding]:
+    """A process that vanished without a word, in a cgroup that counts a kill at its own limit.
+
+    No counter says when that was: it is weak, and nothing where a kernel log of that time shows no kill.
+    """
+    life = death.life
+    if life is None or not any(f.signature in SILENT_ENDS for f in life.findings) or _kernel_seen(case, death):
+        return
+    for limit in case.named("cgroup.oom_own_limit"):
+        owner = case.entities.of(limit.event)
+        mine = not owner or owner.startswith("file:") or case.entities.same(owner, death.entity)
+        kills = [f for f in case.named("cgroup.oom_kill") if f.locator == limit.locator]
+        if mine and kills:
+            yield conclude("oom_counter", limit.event, {**limit.fields, **kills[0].fields}, (limit,))
+            return
+
+
+def _kernel_seen(case: Case, death: Death) -> bool:
+    """True when a kernel log covers the time of a death."""
+    times = [e.time.utc_s for e in case.events if e.channel == "kernel" and e.time.utc_s is not None]
+    return bool(times) and (not death.time_s or min(times) - NEAR_S <= death.time_s <= max(times) + NEAR_S)
 
 
 def _nearby(case: Case, death: Death) -> Iterator[Finding]:
