@@ -140,7 +140,6 @@ DERIVED: dict[str, Derived] = {
                 "unexplained_exit",
                 "silent_death",
                 "node_kill_nearby",
-                "shm_small",
             ),
         ),
         (
@@ -165,6 +164,7 @@ DERIVED: dict[str, Derived] = {
                 "stop_requested",
                 "engine_error_before_probe",
                 "host_cache",
+                "shm_small",
             ),
         ),
     )

@@ -43,7 +43,8 @@ def incident_of(case: Case, deaths: Sequence[Death]) -> Incident:
     """One incident from the deaths of a loop: the first death that can be explained explains the loop."""
     judged = [judge(case, death) for death in deaths]
     chosen = next((j for j in judged if j.decided), judged[0])
-    hypotheses = chosen.hypotheses if chosen.decided else (_unknown(case, chosen), *chosen.hypotheses)
+    suspects = tuple(filter(rank.accuses, chosen.hypotheses))
+    hypotheses = chosen.hypotheses if chosen.decided else (_unknown(case, chosen), *suspects)
     hypotheses = (replace(hypotheses[0], confidence=_agreed(case, judged, chosen)), *hypotheses[1:])
     return assemble(case, chosen, hypotheses, tuple(deaths))
 

@@ -69,9 +69,14 @@ def _adds(hypothesis: Hypothesis, top: Hypothesis) -> bool:
     does not use.
     """
     if hypothesis.decisive or not top.decisive:
-        return any(f.role is not Role.CONTEXT for f in hypothesis.evidence)
+        return accuses(hypothesis)
     used = set(map(id, top.evidence))
     return any(f.role is Role.CAUSE and id(f) not in used for f in hypothesis.supporting)
+
+
+def accuses(hypothesis: Hypothesis) -> bool:
+    """True when some of the evidence is more than a circumstance."""
+    return any(f.role is not Role.CONTEXT for f in hypothesis.evidence)
 
 
 def rank_one(cause: Cause, evidence: Sequence[Finding]) -> Hypothesis:
