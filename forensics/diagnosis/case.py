@@ -133,6 +133,7 @@ DERIVED: dict[str, Derived] = {
                 "host_climb",
                 "oomkilled_status",
                 "oom_counter",
+                "evicted_over_request",
                 "oomkilled_child",
                 "gpu_smaller_than_named",
                 "probe_budget_short",

@@ -237,18 +237,14 @@ def _refused_starts(case: Case, incident: Incident, facts: dict[str, Any]) -> No
 
 
 def _node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
-    """For an exhausted node: its memory, and who held most of it when the kernel looked."""
+    """For an exhausted node: its memory, and how much its largest process held when it was killed itself."""
     for event in case.of_kind("meminfo"):
         if event.fields.get("mem_total_kib"):
             facts["node_memory_kib"] = event.fields["mem_total_kib"]
             break
-    kills = [f.event for f in incident.hypotheses[0].decisive if f.event.kind == "kernel_oom"]
-    tasks = [task for event in kills[:1] for task in event.fields.get("tasks", ())]
-    for task in tasks[:1]:
-        facts |= {f"largest_task_{key}": task[key] for key in ("comm", "pid", "rss_kib") if task.get(key) is not None}
     for event in case.of_kind("kernel_oom"):
         rss = kill_fields(event).get("victim_rss_kib")
-        if tasks and rss is not None and event.fields.get("victim_pid") == tasks[0].get("pid"):
+        if rss is not None and event.fields.get("victim_pid") == facts.get("largest_task_pid"):
             facts["largest_task_rss_at_its_kill_kib"] = rss  # it outlived the first kill and grew on
 
 

@@ -41,8 +41,8 @@ def rows(report: Report, story: Story, language: str) -> tuple[list[dict[str, An
     told: list[dict[str, Any]] = []
     for group in timeline.groups(fact.lead for fact in chosen):
         shown = [{**_row(report, story, facts[id(e)], language), "order_unknown": len(group) > 1} for e in group]
-        if len(shown) > 1:  # no order can be proved: tell it from the machine upwards
-            shown.sort(key=lambda row: (row["attempt"] or 0, LANES.index(row["lane"])))
+        if len(shown) > 1:  # no order can be proved: tell the cause first, then from the machine upwards
+            shown.sort(key=lambda row: (row["attempt"] or 0, row["mark"] != "root", LANES.index(row["lane"])))
         for row in shown:
             root = story.root is not None and row["places"][0] == {"source": story.root.source, "line": story.root.line}
             if told and not root and _one_thing(told[-1], row):

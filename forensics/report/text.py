@@ -99,14 +99,18 @@ def derived_title(signature: str, language: str) -> str:
 
 
 def sentence(finding: Finding, language: str) -> str:
-    """The arithmetic of a derived finding in words; empty for others, and when a number is missing."""
+    """The arithmetic of a derived finding in words; empty for others, and when a number is missing.
+
+    `also` goes on behind `because` where its own numbers are known.
+    """
     if not finding.signature.startswith("derived."):
         return ""
-    because = texts(language)["derived"][finding.signature.removeprefix("derived.")].get("because")
-    base: dict[str, Any] = {}
-    for ground in finding.rests_on:
-        base.update(ground.fields)
-    return fill(because, {**base, **finding.fields}) or "" if because else ""
+    told = texts(language)["derived"][finding.signature.removeprefix("derived.")]
+    values: dict[str, Any] = {}
+    for ground in (*finding.rests_on, finding):
+        values.update(ground.fields)
+    said = fill(told.get("because", ""), values)
+    return said + (fill(told.get("also", ""), values) or "") if said else ""
 
 
 def decoy(item: Decoy, language: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from forensics.diagnosis.rules import host
 from forensics.model import Scope
+from forensics.report import text
 
 
 @pytest.mark.parametrize(
@@ -272,3 +273,34 @@ def test_a_counter_is_a_weak_word(b: ModuleType, counters: str, kernel_s: float 
     verdict = w.diagnosis().verdict
     assert verdict.cause.id == cause
     assert str(verdict.confidence) in ("possible", "undetermined")
+
+
+def test_the_culprit_of_a_node_kill_is_named(b: ModuleType) -> None:
+    """Who held most memory is in the sentence and in the facts; nobody else is, when it was the victim."""
+    for holder in (48110, 40122):
+        w = b.World()
+        w.pod()
+        tasks = ({"comm": "python3", "pid": holder, "rss_kib": 225_024_408, "oom_score_adj": 110},)
+        w.kill("dmesg", 300, "node", tasks=tasks)
+        w.exited("describe.txt", 301, 137, "OOMKilled")
+        diagnosis = w.diagnosis()
+        (kill,) = (f for f in diagnosis.verdict.decisive if f.signature == "derived.kill_node")
+        named = "python3 (pid 48110) held most memory, 214.6 GiB" in text.sentence(kill, "en")
+        assert named is (holder == 48110)
+        assert diagnosis.key_facts.get("largest_task_oom_score_adj") == (110 if named else None)
+
+
+def test_who_used_more_than_requested(b: ModuleType) -> None:
+    """Of an evicted pod's containers the one furthest above its request is named, with what the node had left."""
+    w = b.World()
+    w.pod()
+    w.event("events", 300, "Evicted", "The node was low on resource: memory. Threshold quantity: 4Gi, available: "
+            "3911224Ki. Container vllm was using 42229760Ki, request is 32Gi, has larger consumption of memory. Container "
+            "spooler was using 96636084Ki, request is 256Mi, has larger consumption of memory.")  # fmt: skip
+    w.exited("describe.txt", 302, 137)
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "eviction"
+    facts = diagnosis.key_facts
+    assert (facts["consumer"], facts["consumer_usage_kib"], facts["consumer_request_kib"], facts["available_kib"]) == (
+        "spooler", 96_636_084, 262_144, 3_911_224,
+    )  # fmt: skip

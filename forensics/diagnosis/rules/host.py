@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import regex
+
 from ...model import Event, Finding
+from ...parsers.sizes import size_bytes
 from ..case import Case, conclude
 from ..entities import ENGINE_COMM
 from ..model import Death
@@ -38,7 +41,36 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         yield from _status(death)
         yield from _nearby(case, death)
         yield from _counter(case, death)
+    yield from _evicted(death)
     yield from _shared_memory(case, death)
+
+
+_USAGE = regex.compile(
+    r"Container (?P<name>\S+) was using (?P<usage>[\d.]+[KMGT]?i?), "
+    r"(?:request is|which exceeds its request of) (?P<request>[\d.]+[KMGT]?i?)\b"
+)
+_AVAILABLE = regex.compile(r"resource: memory\. Threshold quantity: \S+, available: (?P<available>[\d.]+[KMGT]?i?)\b")
+
+
+def _evicted(death: Death) -> Iterator[Finding]:
+    """Which container of an evicted pod used most beyond its request, as the kubelet's message tells.
+
+    Source: Kubernetes, `pkg/kubelet/eviction/helpers.go`, evictionMessage.
+    """
+    for event in death.witnesses:
+        used = [
+            (usage - request, name, usage, request)
+            for name, *amounts in _USAGE.findall(event.text)
+            for usage, request in [[size_bytes(amount) or 0 for amount in amounts]]
+        ]
+        if used and "resource: memory" in event.text:
+            _, name, usage, request = max(used)
+            fields = {"consumer": name, "consumer_usage_kib": usage // 1024, "consumer_request_kib": request // 1024}
+            available = _AVAILABLE.search(event.text)
+            if available:
+                fields["available_kib"] = (size_bytes(available["available"]) or 0) // 1024
+            yield conclude("evicted_over_request", event, fields)
+            return
 
 
 SHM_DEFAULT_BYTES = 64 * 1024**2
@@ -72,13 +104,23 @@ def _hits_at(case: Case, event: Event) -> Iterator[Finding]:
             yield finding
 
 
+_TASK = ("comm", "pid", "rss_kib", "oom_score_adj")
+
+
 def kill_fields(event: Event) -> dict[str, object]:
-    """The numbers of a kill that a report shows; `victim_rss_kib` is anon + file + shmem, never total-vm."""
+    """The numbers of a kill that a report shows; `victim_rss_kib` is anon + file + shmem, never total-vm.
+
+    At the node's limit `largest_task_…` is who held most memory, where that is not the victim.
+    """
     fields = dict(event.fields)
     parts = [fields.get(f"victim_{kind}_rss_kib") for kind in ("anon", "file", "shmem")]
     known = [part for part in parts if isinstance(part, int)]
     if known:
         fields["victim_rss_kib"] = sum(known)
+    if fields.get("oom_scope") in ("node", "kubepods", "qos"):
+        tasks = fields.get("tasks") or ()
+        largest = tasks[0] if tasks and tasks[0].get("pid") != fields.get("victim_pid") else {}
+        fields.update({f"largest_task_{key}": largest[key] for key in _TASK if largest.get(key) is not None})
     return fields
 
 
