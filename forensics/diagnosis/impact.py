@@ -2,32 +2,70 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+from ..model import Event
 from ..stamps import iso_utc
 from . import timing
 from .case import Case
 from .model import Incident
 
+BEFORE_S = 60.0
+AFTER_S = 600.0
+"""Answers of a gateway belong to an incident from a minute before it until ten minutes after its last end."""
+_FRONT = frozenset({"plain", "container"})
+
 
 def measure(case: Case, incident: Incident) -> dict[str, Any]:
-    """Flat numbers: failed requests, restarts, seconds not ready. Absent keys are unknown, not zero."""
+    """Flat numbers: failed requests, restarts, seconds not ready, idle GPUs. Absent keys are unknown, not zero."""
     impact: dict[str, Any] = {}
-    failed = [
-        event
-        for event in case.of_kind("access")
-        if isinstance(event.fields.get("status"), int)
-        and event.fields["status"] >= 500
-        and case.entities.same(case.entities.of(event), incident.entity)
-    ]
-    if failed:
-        impact["failed_requests"] = sum(event.count for event in failed)
-        first = min((e.time.utc_s for e in failed if e.time.utc_s is not None), default=None)
-        if first is not None:
-            impact["first_failed_request_utc"] = iso_utc(first)
+    errors = [event for event in case.of_kind("access") if _is_server_error(event)]
+    own = [event for event in errors if case.entities.same(case.entities.of(event), incident.entity)]
+    if own:
+        impact |= {"failed_requests": sum(event.count for event in own), **_times(own, "failed_request")}
+    front = [event for event in errors if event not in own and _is_front(case, event) and _concerns(incident, event)]
+    if front:
+        impact |= {"gateway_errors": sum(event.count for event in front), **_times(front, "gateway_error")}
     if incident.deaths:
         impact["deaths"] = len(incident.deaths)
     down = timing.not_ready_s(case, incident)
     if down is not None:
         impact["not_ready_s"] = round(down, 1)
+        spec = case.spec(incident.entity)
+        gpus = spec.fields.get("gpus") if spec is not None else None
+        if isinstance(gpus, int) and gpus > 0:
+            impact["gpu_idle_h"] = round(gpus * down / 3600, 2)
     return impact
+
+
+def _is_server_error(event: Event) -> bool:
+    status = event.fields.get("status")
+    return isinstance(status, int) and status >= 500
+
+
+def _is_front(case: Case, event: Event) -> bool:
+    """True for the log of somebody who is no engine."""
+    return event.channel in _FRONT and not any(event.locator.source in life.sources for life in case.lives)
+
+
+def _concerns(incident: Incident, event: Event) -> bool:
+    if incident.start_s is None or event.time.utc_s is None:
+        return False
+    end = max(incident.end_s or 0.0, incident.start_s) + AFTER_S
+    return event.time.latest_s >= incident.start_s - BEFORE_S and event.time.earliest_s <= end
+
+
+def _times(errors: Sequence[Event], name: str) -> dict[str, Any]:
+    """When the first one was, and how many there were in the worst minute (where one is worse than the others)."""
+    found: dict[str, Any] = {}
+    dated = [(event.time.utc_s, event.count) for event in errors if event.time.utc_s is not None]
+    if dated:
+        found[f"first_{name}_utc"] = iso_utc(min(moment for moment, _ in dated))
+        minutes: Counter[int] = Counter()
+        for moment, count in dated:
+            minutes[int(moment // 60)] += count
+        if len(minutes) > 1:
+            found[f"{name}s_in_worst_minute"] = max(minutes.values())
+    return found

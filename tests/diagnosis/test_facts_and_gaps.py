@@ -220,3 +220,25 @@ def test_gaps_are_named_once(b: ModuleType) -> None:
     found = [gap.key for gap in w.diagnosis().gaps]
     assert len(found) == len(set(found))
     assert found == [gap.key for gap in w.diagnosis().gaps]
+
+
+def test_what_a_gateway_answered(b: ModuleType) -> None:
+    """5xx of a gateway around the incident count; those of hours before do not, nor those of another engine."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.pod(gpus=2)
+    w.start("a", 0, scope)
+    w.answer("a", 7000, scope=scope)
+    w.fail("a", 7200, scope=scope)
+    w.answer("a", 7201, 500, scope)
+    w.start("a", 7230, scope)
+    for moment in (100, 7202, 7203, 7270):
+        text = f'10.0.0.7 "POST /v1/chat/completions" 502 {moment}'
+        w.add("gateway.log", moment, text, "access", "plain", status=502, method="POST", path="/v1/chat/completions")
+    w.start("other.log", 0, Scope(pod="other-0"))
+    w.answer("other.log", 7205, 500, Scope(pod="other-0"))
+    impact = w.diagnosis().impact
+    assert (impact["failed_requests"], impact["gateway_errors"]) == (1, 3)
+    assert impact["first_gateway_error_utc"] == "2026-05-12T10:00:02.000Z"
+    assert impact["gateway_errors_in_worst_minute"] == 2
+    assert (impact["not_ready_s"], impact["gpu_idle_h"]) == (90.0, 0.05)
