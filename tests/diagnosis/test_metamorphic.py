@@ -110,6 +110,31 @@ def test_order_of_inputs_does_not_matter(name: str) -> None:
     assert _place(backwards) == _place(folder)
 
 
+MERGED_MATTERS = {
+    "sidecar-oomkilled-engine-fine": "a kernel line without a time in the middle of an engine's output may be a quotation",
+}
+
+
+@pytest.mark.parametrize("name", except_for(MERGED_MATTERS))
+def test_one_file_of_all_logs_does_not_matter(name: str, tmp_path: Path) -> None:
+    """`cat *.log`: all line logs in one file, in the order in which they begin; documents stay files."""
+    answer, bundle = original(name), copy_of(name, tmp_path)
+    begin: dict[str, float] = {}
+    for event in answer.report.timeline:
+        if event.time.utc_s is not None:
+            begin.setdefault(event.locator.source, event.time.utc_s)
+    sources = [source.path for source in answer.report.sources if source.format == "log"]
+    found = [(begin.get(path, 0.0), path, file_of(bundle, path)) for path in sources]
+    logs = [path for *_, path in sorted(item for item in found if item[2] is not None)]
+    if len(logs) < 2:
+        pytest.skip("fewer than two line logs")
+    text = [path.read_bytes() for path in logs if path is not None]
+    for path in logs:
+        path.unlink()
+    (bundle / "all.log").write_bytes(b"".join(part if part.endswith(b"\n") else part + b"\n" for part in text))
+    assert ask(bundle).cause == answer.cause
+
+
 def _place(answer: Answer) -> tuple[str, int] | None:
     """File name and line of the first cause; the second of two inputs of one name is called `x (2)`, whichever that is."""
     first = answer.report.diagnosis.first_cause
