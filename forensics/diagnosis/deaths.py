@@ -13,6 +13,8 @@ from ..model import Event, Finding
 from .entities import ENGINE_COMM, Entities
 from .model import Death, Life
 
+ONE_INCIDENT_S = 12 * 3600.0
+"""Deaths of one entity within this time are one incident."""
 JOIN_S = 45.0
 """Witnesses this close belong together."""
 UNDATED_S = 3600.0
@@ -275,7 +277,7 @@ def engine_like(death: Death) -> bool:
     return any(ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))) for event in death.witnesses)
 
 
-def group(deaths: Iterable[Death], gap_s: float = 12 * 3600.0) -> list[list[Death]]:
+def group(deaths: Iterable[Death], gap_s: float = ONE_INCIDENT_S) -> list[list[Death]]:
     """Deaths of one entity that follow each other within `gap_s` are one incident: a restart loop is one thing."""
     groups: list[list[Death]] = []
     last: dict[str, int] = {}

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from ..model import Event, Finding, Locator, Samples, Source
 from ..signatures import Library
+from . import bystanders, facts, gaps, impact, ledger, lives, placing, rank, rules, trends
 from . import deaths as death_stage
 from . import evidence as evidence_stage
-from . import facts, gaps, impact, ledger, lives, placing, rank, rules, trends
 from .case import Case
-from .entities import ENGINE_COMM
 from .judge import first_cause, incident_of
-from .model import Death, Diagnosis, Incident
+from .model import Death, Decoy, Diagnosis, Incident
 from .quiet import no_fault, without_death
 
 
@@ -27,7 +26,11 @@ def diagnose(
     """The answer for a bundle. All inputs in timeline order; the result depends on nothing else."""
     case = build_case(sources, events, samples, findings, library)
     failures = [death for death in case.deaths if not death.graceful and not _stale(case, death)]
-    groups = death_stage.group(death for death in failures if death_stage.engine_like(death) or _of_engine(case, death))
+    groups = death_stage.group(
+        death
+        for death in failures
+        if death_stage.engine_like(death) or bystanders.may_be_engine(case, death.entity)
+    )
     if not groups and not case.lives:
         groups = death_stage.group(failures)
     incidents = [incident_of(case, group) for group in groups]
@@ -35,7 +38,8 @@ def diagnose(
         incidents += without_death(case, incidents)
     if not incidents:
         incidents = [no_fault(case)]
-    incidents.sort(key=lambda incident: _importance(case, incident))
+    newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)
+    incidents.sort(key=lambda incident: _importance(case, incident, newest_s))
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(incidents, 1)))
 
 
@@ -107,25 +111,16 @@ def _orderly(case: Case, death: Death) -> bool:
     return death.exit_code != 0 or death.life is not None or asked
 
 
-def _of_engine(case: Case, death: Death) -> bool:
-    """True when the dead entity serves a model: it has an engine log, GPUs, or an engine's arguments."""
-    if any(case.entities.same(life.entity, death.entity) for life in case.lives):
-        return True
-    spec = case.spec(death.entity)
-    if spec is None:
-        return False
-    words = " ".join(
-        map(str, (*spec.fields.get("command", ()), *spec.fields.get("args", ()), spec.fields.get("image", "")))
-    )
-    return bool(spec.fields.get("gpus")) or bool(ENGINE_COMM.search(words))
+def _importance(case: Case, incident: Incident, newest_s: float) -> tuple[bool, bool, bool, int, float, str]:
+    """Incidents with a cause first, then an engine's, then the latest day's, those with more deaths, the earlier.
 
-
-def _importance(case: Case, incident: Incident) -> tuple[bool, bool, int, float, str]:
-    """Incidents with a cause first, then those of an engine, then those with more deaths, then the earlier."""
+    Somebody asks about what happened last; on that day the earlier one may have caused the later.
+    """
     served = any(case.entities.same(life.entity, incident.entity) for life in case.lives)
     return (
         not has_verdict(incident),
         not (served or case.spec(incident.entity) is not None),
+        incident.start_s is not None and newest_s - incident.start_s > death_stage.ONE_INCIDENT_S,
         -len(incident.deaths),
         incident.start_s if incident.start_s is not None else float("inf"),
         incident.entity,
@@ -144,7 +139,8 @@ def _answer(case: Case, incidents: tuple[Incident, ...]) -> Diagnosis:
     numbered = {id(f): f"F{n}" for n, f in enumerate(everything, 1)}
     named = {(f.signature, f.locator): numbered[id(f)] for f in everything}
     incidents = tuple(_numbered(incident, named) for incident in incidents)
-    main, verdict = incidents[0], incidents[0].hypotheses[0]
+    main, verdict = replace(incidents[0], decoys=_no_decoys_of(incidents)), incidents[0].hypotheses[0]
+    incidents = (main, *incidents[1:])
     return Diagnosis(
         incidents=incidents,
         verdict=verdict,
@@ -158,6 +154,13 @@ def _answer(case: Case, incidents: tuple[Incident, ...]) -> Diagnosis:
         decoys=main.decoys,
         impact=impact.measure(case, main),
     )
+
+
+def _no_decoys_of(incidents: Sequence[Incident]) -> tuple[Decoy, ...]:
+    """The main incident's decoys without those that another incident rests on: they are causes, of something else."""
+    causes = {(f.signature, f.locator) for i in incidents[1:] for f in i.hypotheses[0].decisive if has_verdict(i)}
+    causes |= {(g.signature, g.locator) for i in incidents[1:] for f in i.hypotheses[0].decisive for g in f.rests_on}
+    return tuple(d for d in incidents[0].decoys if (d.finding.signature, d.finding.locator) not in causes)
 
 
 def _unique(findings: Iterable[Finding]) -> list[Finding]:

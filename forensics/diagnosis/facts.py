@@ -62,7 +62,7 @@ _TERM_FACTS = {
     "activation": "activation_peak_gib",
     "weights": "weights_gib",
 }
-_COUNTED = ("container_state", "container_terminated", "container_waiting", "docker_state")
+_COUNTED = ("container_state", "container_terminated", "container_waiting", "docker_state", "pod_status")
 _HIDDEN = frozenset(
     {
         "logger",

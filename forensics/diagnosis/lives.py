@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import inf
 
+import regex
+
 from ..model import Event, Finding, Role, Samples
 from .entities import Entities
 from .model import Life, Phase
@@ -23,6 +25,8 @@ BANNER_LINES = 25
 """A banner may span this many lines (a logo, then the arguments); the same banner further on is another start."""
 _ORDER = tuple(Phase)
 _BEFORE_READY = frozenset(_ORDER[: _ORDER.index(Phase.SERVING)])
+_OF_A_REQUEST = regex.compile(r"/(?:starlette|uvicorn/protocols|fastapi|aiohttp|httptools|anyio)/")
+"""Frames of a handler: its exception ends a request, not the server."""
 _CHANNELS = frozenset({"engine", "container", "plain"})
 
 
@@ -223,13 +227,16 @@ def _report_at(events: Sequence[Event], line: int, moment: float) -> Event:
 
 
 def _crash(draft: _Draft, last_sign_line: int) -> Event | None:
-    """An exception that ended the program: it left the outermost frame, or the run never got ready after it."""
+    """An exception that ended the program: it left the outermost frame, the run never got ready after it, or it is the
+    last word of the log and no request's.
+    """
     for event in draft.events:
         if event.kind == "traceback" and event.complete and event.locator.line > last_sign_line:
             frames = event.fields.get("frames", ())
             left = bool(frames) and str(frames[0]).endswith(":<module>")
             starting = draft.ready is None and draft.activity is None and draft.phase is not Phase.UNKNOWN
-            if draft.shutdown is None and (left or starting):
+            last = event is draft.events[-1] and not any(_OF_A_REQUEST.search(str(frame)) for frame in frames)
+            if draft.shutdown is None and (left or starting or (last and frames)):
                 return event
     return None
 

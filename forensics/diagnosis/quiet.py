@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..model import Event, Finding, Role, Samples
+from . import bystanders, rank, rules, trends
 from . import evidence as evidence_stage
-from . import rank, rules, trends
 from .case import Case, conclude
 from .judge import Judged, assemble, judge
 from .model import Confidence, Death, Decoy, Hypothesis, Incident, Trend
@@ -133,11 +133,11 @@ def no_fault(case: Case) -> Incident:
     for trend in flat[:1]:
         findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
     findings += planned
-    healthy = bool(working or stopped or planned or flat) and not _restarted(case)
+    healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case)
     cause = case.library.causes["healthy" if healthy else "insufficient_evidence"]
     hypothesis = rank.rank_one(cause, findings)
     if healthy:
-        sure = bool(working) and any(life.last_activity is not None for life in working)
+        sure = any(life.last_activity is not None for life in working) and (stopped or bystanders.seen_running(case))
         seen = Confidence.ESTABLISHED if sure else Confidence.LIKELY if working or stopped else Confidence.POSSIBLE
         hypothesis = replace(_about_stops(hypothesis), confidence=seen)
     entity = working[0].entity if working else stopped[0].entity if stopped else ""
@@ -157,21 +157,6 @@ def _about_stops(healthy: Hypothesis) -> Hypothesis:
         return healthy
     rest = tuple(f for f in healthy.decisive if f not in stops)
     return replace(healthy, decisive=stops, supporting=(*rest, *healthy.supporting))
-
-
-def _restarted(case: Case) -> bool:
-    """True when a restart counter says that something ended, although no source shows the end."""
-    for event in case.of_kind("docker_state", "container_state", "unit_state"):
-        count = event.fields.get("restart_count", event.fields.get("n_restarts"))
-        name, spec = case.entities.of(event), case.spec(case.entities.of(event))
-        main = str(spec.fields.get("container") or spec.scope.container) if spec is not None else ""
-        if main and event.scope.container not in ("", main):
-            continue  # a sidecar
-        engine = spec is not None or any(case.entities.same(life.entity, name) for life in case.lives)
-        seen = any(case.entities.same(death.entity, name) for death in case.deaths)
-        if isinstance(count, int) and count > 0 and engine and not seen:
-            return True
-    return False
 
 
 def point_of(case: Case, trend: Trend) -> Event:

@@ -192,7 +192,8 @@ def _evidence(report: Report, t: Mapping[str, Any]) -> str:
         "clocks": len(clocks),
         "assumed": clocks.count("assumed"),
         "refused": clocks.count("refused"),
+        "others": len(d.incidents) - 1,
     }
     said = [text.fill(t["summary"]["evidence_line"], numbers)]
-    said += [text.fill(t["summary"][key], numbers) for key in ("gaps", "assumed", "refused") if numbers[key]]
+    said += [text.fill(t["summary"][key], numbers) for key in ("gaps", "assumed", "refused", "others") if numbers[key]]
     return str(t["semicolon"]).join(filter(None, said))

@@ -116,7 +116,7 @@ _FUNCTIONS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         f.__name__: f
         for f in (
             tables.ledgers, tables.equation, tables.kv_facts, tables.alternatives, tables.restarts, tables.clock_rows,
-            tables.decoys, tables.duration, tables.owner,
+            tables.decoys, tables.duration, tables.others, tables.owner,
         )
     },
     "charts": {f.__name__: f for f in (charts.telling, charts.xychart)},

@@ -9,6 +9,8 @@ from . import advice, escape, text
 from .view import one_of_each
 
 Doc = Mapping[str, Any]
+MAX_OTHERS = 8
+"""Rows in the table of other incidents; the JSON report has all."""
 
 
 def ledgers(data: Doc) -> list[dict[str, Any]]:
@@ -66,6 +68,20 @@ def alternatives(data: Doc, t: Doc) -> list[dict[str, Any]]:
             "signs": [ref["title"] for ref in one_of_each(hypothesis["for"])[:3]],
             "why_not": [ref["title"] for ref in against] or [t["alternatives"]["less" if own else "folded"]],
             "places": [{"source": ref["source"], "line": ref["line"]} for ref in against],
+        })  # fmt: skip
+    return rows
+
+
+def others(data: Doc) -> list[dict[str, Any]]:
+    """The incidents that the report is not about: when, who, the cause, and the line to look at first."""
+    rows = []
+    for incident in data["incidents"][1 : 1 + MAX_OTHERS]:
+        best = incident["hypotheses"][0]
+        first = next(iter([*incident["chain"], *best["for"]]), {"source": None, "line": None})
+        kind, mark, name = incident["scope"]["entity"].partition(":")
+        rows.append({
+            "utc": incident["start"], "uncertainty_s": 1, "entity": name if mark else kind, "cause": best["cause"],
+            "title": best["title"], "confidence": best["confidence"], "source": first["source"], "line": first["line"],
         })  # fmt: skip
     return rows
 

@@ -234,3 +234,28 @@ def test_unexplained_ends_before_the_first_log(
         w.exited("journal", begin + 55, codes[1])
     verdict = w.diagnosis().verdict
     assert (verdict.cause.id, str(verdict.confidence)) == ("gpu_oom.kv_cache_startup", confidence)
+
+
+def test_the_latest_day_is_what_somebody_asks_about(b: ModuleType) -> None:
+    """Two incidents six weeks apart in one log: today's is the verdict, the old one is told and no false sign."""
+    w = b.World()
+    w.start("a", -4_000_000)
+    w.answer("a", -3_990_000)
+    w.fail("a", -3_980_000)
+    w.start("a", 0, loaded=False)
+    w.fail("a", 9, "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
+           "initializing the engine.", b.LOADING)  # fmt: skip
+    diagnosis = w.diagnosis()
+    assert [i.hypotheses[0].cause.id for i in diagnosis.incidents] == ["gpu_oom.kv_cache_startup", "gpu_oom.runtime_load"]
+    assert "torch.oom" not in {d.finding.signature for d in diagnosis.decoys}
+
+
+def test_the_first_of_a_day_comes_first(b: ModuleType) -> None:
+    """Within hours the earlier one may have caused the later."""
+    w = b.World()
+    for name, begin in (("a", 0), ("b", 3000)):
+        scope = Scope(pod=f"{name}-0")
+        w.start(name, begin, scope)
+        w.answer(name, begin + 100, scope=scope)
+        w.fail(name, begin + 200, scope=scope)
+    assert [i.entity for i in w.diagnosis().incidents] == ["pod:a-0", "pod:b-0"]

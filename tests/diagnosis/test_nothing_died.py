@@ -9,6 +9,8 @@ import pytest
 
 from forensics.model import Scope
 
+POD = "chat-6f9c7d5b8-x2k4p"
+
 
 def verdict(w: Any) -> tuple[str, str]:
     found = w.diagnosis().verdict
@@ -16,11 +18,67 @@ def verdict(w: Any) -> tuple[str, str]:
 
 
 def test_a_run_at_work_is_healthy(b: ModuleType) -> None:
-    """Ready and answering to the end of its log."""
+    """Ready and answering to the end of its log; how it went on is known where a status says that it runs."""
     w = b.World()
     w.start("a", 0)
     w.answer("a", 3600)
+    assert verdict(w) == ("healthy", "likely")
+    scope = Scope(pod=b.POD)
+    w.add("pods.txt", None, f"pod {b.POD} Running", "pod_status", "k8s", scope, phase="Running", restart_count=0)
     assert verdict(w) == ("healthy", "established")
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "cause"),
+    [
+        (POD, "", "insufficient_evidence"),
+        ("calico-node-7xk2p", "", "healthy"),
+        ("shop-7c9d5b8f6-aaaaa", "registry.local/shop:1", "healthy"),
+    ],
+    ids=["may be the engine", "the cluster's", "another service"],
+)
+def test_restarts_of_what_may_be_the_engine(b: ModuleType, name: str, image: str, cause: str) -> None:
+    """A log names nobody; a table says that the only pod it may belong to was restarted five times."""
+    w = b.World()
+    w.start("vllm.log", 0)
+    w.answer("vllm.log", 3600)
+    scope = Scope(pod=name)
+    w.add("pods.txt", None, f"pod {name} Running", "pod_status", "k8s", scope, phase="Running", restart_count=5)
+    if image:
+        w.pod("describe.txt", name=name, container="shop", image=image, args=(), gpus=None)
+    assert verdict(w)[0] == cause
+
+
+def test_restarts_beside_several_pods_are_nobodys(b: ModuleType) -> None:
+    """Which of two pods wrote the log is not known: its health stays what the log shows, but is not established."""
+    w = b.World()
+    w.start("vllm.log", 0)
+    w.answer("vllm.log", 3600)
+    for name, count in (("chat-5d5d5d5d5d-aaaaa", 0), ("shop-5d5d5d5d5d-bbbbb", 5)):
+        scope = Scope(pod=name)
+        w.add("pods.txt", None, f"pod {name} Running", "pod_status", "k8s", scope, phase="Running", restart_count=count)
+    assert verdict(w) == ("healthy", "likely")
+
+
+def test_an_end_of_the_only_container_is_the_engines(b: ModuleType) -> None:
+    """`docker inspect` says OOMKilled of the engine's image; its log only stops."""
+    w = b.World()
+    w.start("compose.log", 0)
+    w.answer("compose.log", 3600)
+    w.add("inspect.json", 3700, "container stack-vllm-1 exited: exit_code=137 oom_killed=true", "docker_state", "runtime",
+          Scope(container="stack-vllm-1"), status="exited", exit_code=137, oom_killed=True,
+          image="vllm/vllm-openai:v0.11.0")  # fmt: skip
+    assert verdict(w)[0] == "host_oom.container_limit"
+
+
+def test_the_last_word_of_a_log(b: ModuleType) -> None:
+    """An exception behind which nothing comes ended the program, unless it is that of a request."""
+    for frames, cause in ((("/opt/app/gateway.py:main",), "app_bug"), (("/x/starlette/routing.py:app",), "healthy")):
+        w = b.World()
+        w.start("a", 0)
+        w.answer("a", 3600)
+        w.fail("a", 3601, "KeyError: 'tenant_id'", frames, envelope="")
+        assert verdict(w)[0] == cause
 
 
 def test_nothing_says_nothing(b: ModuleType) -> None:

@@ -1,0 +1,101 @@
+"""Who, of those that the bundle names, may be the engine: an end or a restart of a bystander is none of its own.
+
+An engine log often names nobody, and a table of pods often shows no log. As long as nothing proves that a name is
+another service's, what happened to it may have happened to the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import regex
+
+from .case import Case
+from .entities import ENGINE_COMM
+from .placing import workload_of
+
+_CLUSTER = regex.compile(
+    r"(?:kube-|calico|cilium|coredns|dns-|etcd|flannel|weave|canal|node-exporter|node-problem|nvidia-|dcgm|gpu-|nfd-|prometheus"
+    r"|grafana|alertmanager|loki|promtail|fluent|metrics-|ingress|cert-manager|istio|envoy|local-path|csi-|ebs-|efs-|aws-"
+    r"|gke-|azure-|kindnet|konnectivity|otel|opentelemetry|datadog|filebeat|vector|keda|argo|velero|external-|kubelet"
+    r"|containerd|docker|crio|systemd-|sshd|cron|chrony|rsyslog|tuned|snapd|user@|session-)"
+)
+"""Beginnings of the names of what runs on every node."""
+_NAMED = (
+    "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
+    "unit_exit", "unit_state",
+)  # fmt: skip
+RUNNING = frozenset({"running", "Running", "active"})
+
+
+def may_be_engine(case: Case, entity: str) -> bool:
+    """True when an end of this entity may be the engine's: it serves, is a replica of what serves, or stands alone."""
+    if not entity:
+        return not case.lives
+    if any(case.entities.same(life.entity, entity) for life in case.lives) or _serves(case, entity) is True:
+        return True
+    if _serves(case, entity) is False or _CLUSTER.match(_bare(entity)):
+        return False
+    owners = {life.entity for life in case.lives if not life.entity.startswith("file:")}
+    if owners:
+        return entity.startswith("pod:") and any(workload_of(owner) == workload_of(entity) for owner in owners)
+    return {entity} == set(_candidates(case))
+
+
+def _candidates(case: Case) -> Iterator[str]:
+    """Entities with a state that no spec and no name gives to somebody else."""
+    for event in case.of_kind(*_NAMED):
+        entity = case.entities.of(event)
+        if entity and not _CLUSTER.match(_bare(entity)) and _serves(case, entity) is not False:
+            yield entity
+
+
+def _serves(case: Case, entity: str) -> bool | None:
+    """Whether what is known of an entity's command, image and GPUs is an inference engine's; none when nothing is."""
+    spec = case.spec(entity)
+    described = [spec] if spec is not None else [
+        e for e in case.of_entity(case.of_kind("docker_state"), entity) if e.fields.get("image") or e.fields.get("args")
+    ]  # fmt: skip
+    if not described:
+        return None
+    words = " ".join(
+        str(word)
+        for event in described
+        for key in ("command", "args", "image")
+        for value in (event.fields.get(key) or (),)
+        for word in ((value,) if isinstance(value, str) else value)
+    )
+    return any(event.fields.get("gpus") for event in described) or bool(ENGINE_COMM.search(words))
+
+
+def _bare(entity: str) -> str:
+    return entity.partition(":")[2]
+
+
+def restarted(case: Case) -> bool:
+    """True when a restart counter says that the engine, or what may be it, ended, although no source shows the end."""
+    for event in case.of_kind("docker_state", "container_state", "unit_state", "pod_status"):
+        count = event.fields.get("restart_count", event.fields.get("n_restarts"))
+        name = case.entities.of(event)
+        if not isinstance(count, int) or count <= 0 or _of_sidecar(case, name, event.scope.container):
+            continue
+        seen = any(case.entities.same(death.entity, name) for death in case.deaths)
+        if not seen and may_be_engine(case, name):
+            return True
+    return False
+
+
+def _of_sidecar(case: Case, entity: str, container: str) -> bool:
+    spec = case.spec(entity)
+    main = str(spec.fields.get("container") or spec.scope.container) if spec is not None else ""
+    return bool(main) and container not in ("", main)
+
+
+def seen_running(case: Case) -> bool:
+    """True when a status says that what may be the engine runs, and was never restarted."""
+    for event in case.of_kind("docker_state", "container_state", "unit_state", "pod_status"):
+        word = str(event.fields.get("status") or event.fields.get("state") or event.fields.get("phase") or "")
+        count = event.fields.get("restart_count", event.fields.get("n_restarts"))
+        if word in RUNNING and not count and may_be_engine(case, case.entities.of(event)):
+            return True
+    return False
