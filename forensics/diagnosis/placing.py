@@ -10,7 +10,7 @@ import regex
 
 from ..bundle.rotation import rotation_of
 from ..model import Event, Samples, Scope, StampForm
-from .entities import ENGINE_CHANNELS, Entities, stated
+from .entities import ENGINE_CHANNELS, ENGINE_COMM, Entities, stated
 
 _HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
 _RUN_WORDS = regex.compile(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
@@ -20,6 +20,8 @@ _FILE_NOISE = regex.compile(
     regex.IGNORECASE,
 )
 _KILL_S = 90.0
+_DOUBT_S = 3600.0
+"""More than this no clock is allowed to be wrong when a kill is joined with a log."""
 MIN_REPORTS = 3
 """So many reports of an engine tell it from another one."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
@@ -62,6 +64,37 @@ def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
         scored = sorted((-_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in {*limits, *exits})
         if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
             entities.join(scored[0][1], victim, "kill")
+    _place_kills_by_log(entities, events)
+
+
+def _place_kills_by_log(entities: Entities, events: Sequence[Event]) -> None:
+    """Join a kill of an engine with the log that fell silent then: `dmesg` and an engine log, and nothing else.
+
+    Only where no pod is known that the kill could be of, and where the log, or the kill, is the only one that fits.
+    """
+    pods = {entities.of(event) for event in events if event.channel in ("k8s", "kubelet", "runtime")}
+    if any(name.startswith("pod:") for name in pods):
+        return
+    logs = [log for log in _ownerless_logs(entities, events) if log.last_s is not None]
+    kills = [
+        e
+        for e in events
+        if e.kind == "kernel_oom" and ENGINE_COMM.search(str(e.fields.get("victim_comm", ""))) and entities.of(e)
+    ]
+    for event in kills:
+        fitting = [log for log in logs if _silent_at(log, event)]
+        rivals = {entities.of(e) for e in kills if len(fitting) == 1 and _silent_at(fitting[0], e)}
+        if len(fitting) == 1 and len(rivals) == 1:
+            entities.join(f"file:{fitting[0].source}", entities.of(event), "kill")
+
+
+def _silent_at(log: _Log, kill: Event) -> bool:
+    """True when a log may have ended with a kill; a kill without a time fits any log."""
+    when = kill.time.utc_s
+    if when is None or log.last_s is None:
+        return True
+    doubt = min(kill.time.uncertainty_s, _DOUBT_S) + (0.0 if log.sure else _DOUBT_S)
+    return -_KILL_S - doubt <= log.last_s - when <= _KILL_S + doubt
 
 
 def _fit_kill(event: Event, limits: Sequence[int], exits: Sequence[tuple[float, float]]) -> int:

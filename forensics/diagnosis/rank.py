@@ -47,6 +47,8 @@ WEAK = frozenset(
 """Findings that fix the family of a cause, not the member."""
 BARE = frozenset({"torch.cuda_error_oom"})
 """The driver's error without a number: who holds the memory, and how much was asked for, stays open."""
+DIFFERENCE = "difference"
+"""Basis of a number that no source states: what is left when all others are taken away."""
 UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.config_exception"})
 """Errors that no signature knows: never more than likely."""
 NO_FAULT = ("healthy", "insufficient_evidence")
@@ -179,7 +181,9 @@ def key(draft: Hypothesis) -> tuple[bool, bool, int, float, int, int, str]:
 
 
 def _is_bare(finding: Finding) -> bool:
-    return all(f.signature in BARE for f in finding.rests_on or (finding,))
+    """True where the decisive number is not printed."""
+    inferred = finding.fields.get("basis") == DIFFERENCE
+    return inferred or all(f.signature in BARE for f in finding.rests_on or (finding,))
 
 
 def _confidence(draft: Hypothesis, context_lines: int) -> Confidence:

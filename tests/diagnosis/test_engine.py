@@ -169,3 +169,14 @@ def test_a_137_without_a_witness_stays_open(b: ModuleType) -> None:
     w.exited("describe.txt", 300, 137)
     verdict = w.diagnosis().verdict
     assert (verdict.cause.id, verdict.confidence) == ("insufficient_evidence", "undetermined")
+
+
+@pytest.mark.parametrize(("later_s", "cause"), [(601.0, "app_bug"), (1.0, "engine_timeout")])
+def test_an_exception_long_before_a_timeout(b: ModuleType, later_s: float, cause: str) -> None:
+    """A worker raises, the engine waits ten minutes for it: the exception is the cause. In one moment it may be an echo."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 100, "IndexError: list index out of range", envelope="WorkerProc hit an exception.")
+    w.fail("a", 100 + later_s, "TimeoutError: RPC call to execute_model timed out.")
+    assert w.diagnosis().verdict.cause.id == cause

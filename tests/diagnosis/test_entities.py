@@ -107,6 +107,35 @@ def test_a_log_that_outlives_a_container_is_another_ones(b: ModuleType) -> None:
     assert owner(w.case(), "a.log") == "file:a.log"
 
 
+@pytest.mark.parametrize(
+    ("kill_s", "comm", "second_log_s", "pod", "joined"),
+    [
+        (301.0, "VLLM::EngineCor", None, False, True),
+        (None, "VLLM::EngineCor", None, False, True),
+        (9000.0, "VLLM::EngineCor", None, False, False),
+        (301.0, "java", None, False, False),
+        (301.0, "VLLM::EngineCor", 300.0, False, False),
+        (301.0, "VLLM::EngineCor", None, True, False),
+    ],
+    ids=["at its end", "without a time", "hours later", "another program", "two logs end", "a pod is known"],
+)
+def test_a_kill_and_the_log_that_fell_silent(
+    b: ModuleType, kill_s: float | None, comm: str, second_log_s: float | None, pod: bool, joined: bool
+) -> None:
+    """`dmesg` and an engine log, and nothing else: the kill is that log's when nothing else fits."""
+    w = b.World()
+    for source, end in (("a.log", 300.0), ("b.log", second_log_s)):
+        if end is not None:
+            w.start(source, end - 250)
+            w.answer(source, end)
+    if pod:
+        w.pod(name="other-0", args=("--model", "acme/other"))
+    w.kill("dmesg", kill_s if kill_s is not None else b.at(None), comm=comm)
+    case = w.case()
+    (kill,) = (e for e in case.events if e.kind == "kernel_oom")
+    assert case.entities.same(case.entities.of(kill), "file:a.log") is joined
+
+
 def test_a_tie_joins_nobody(b: ModuleType) -> None:
     """Two pods that fit equally well: the log keeps its own name."""
     w = b.World()

@@ -199,3 +199,25 @@ def test_a_bare_error_is_never_established(b: ModuleType) -> None:
         w.series("kv_cache_usage_pct", [(70 + 10.0 * i, 99.0) for i in range(8)], "a")
         w.fail("a", 160, text)
         assert str(w.diagnosis().verdict.confidence) == confidence
+
+
+@pytest.mark.parametrize(
+    ("allocated", "processes", "expected"),
+    [
+        ("61.30 GiB", "", {"gpu_neighbour"}),
+        ("72.30 GiB", "", set()),
+        ("76.02 GiB", "", {"no_neighbour"}),
+        ("61.30 GiB", "Including non-PyTorch memory, this process has 78.61 GiB memory in use. ", {"no_neighbour"}),
+    ],
+    ids=["much is missing", "some is missing", "nothing is missing", "torch says that it is its own"],
+)
+def test_memory_that_nobody_names(b: ModuleType, allocated: str, processes: str, expected: set[str]) -> None:
+    """Without sentences about processes the difference tells: too much outside of torch's pool is somebody else's."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 160, b.oom_text(allocated=allocated, processes=processes))
+    found = b.names(w.diagnosis().incidents[0].observations) & {"gpu_neighbour", "no_neighbour"}
+    assert found == expected
+    if "gpu_neighbour" in expected:
+        assert str(w.diagnosis().verdict.confidence) == "likely"

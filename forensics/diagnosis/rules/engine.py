@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import regex
 
 from ...model import Event, Finding, Role
+from .. import rank
 from ..case import Case, conclude
 from ..model import Death, Life, Phase
 from .oom_site import phase_at
@@ -33,9 +34,11 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     life = death.life
     if life is None:
         return
-    known = any(f.role is Role.CAUSE and f.locator.line > life.last_sign_line for f in life.findings)
+    known = [f for f in life.findings if f.role is Role.CAUSE and f.locator.line > life.last_sign_line]
+    event = first_uncaught(case, life)
+    if event is not None and all(_long_before(event, f) for f in known):
+        yield _exception(case, life, event)
     if not known:
-        yield from _unknown_exception(case, life)
         yield from _silent(life)
     yield from _hang(life)
     yield from _phase(life)
@@ -51,16 +54,19 @@ def _kv_budget(life: Life) -> Iterator[Finding]:
             return
 
 
-def _unknown_exception(case: Case, life: Life) -> Iterator[Finding]:
-    event = first_uncaught(case, life)
-    if event is None:
-        return
+def _long_before(event: Event, known: Finding) -> bool:
+    """True when an exception came well before an error that a signature knows: a timeout may be its late echo."""
+    a, b = event.time.utc_s, known.time.utc_s
+    return event.locator.line < known.locator.line and a is not None and b is not None and b - a > rank.SAME_MOMENT_S
+
+
+def _exception(case: Case, life: Life, event: Event) -> Finding:
     phase = phase_at(case, life, event)
     exception = str(event.fields.get("exception") or "")
     working = any(_AT_WORK.search(frame) for frame in event.fields.get("frames", ()))
     starting = phase in (Phase.UNKNOWN, Phase.STARTING) and life.ready is None and not working
     name = "config_exception" if starting and _CONFIG_ERRORS.search(exception) else "uncaught_exception"
-    yield conclude(name, event, {"exception": exception, "phase": phase.value})
+    return conclude(name, event, {"exception": exception, "phase": phase.value})
 
 
 def first_uncaught(case: Case, life: Life) -> Event | None:

@@ -13,6 +13,7 @@ import regex
 
 from ...model import Finding, Samples
 from ...signatures.fields import size_bytes
+from .. import rank
 from ..case import Case, conclude
 from ..model import Death, Life
 from ..trends import event_at, points_of
@@ -21,6 +22,10 @@ from .oom_site import first_failure
 _OTHER_PROCESS = regex.compile(r"Process (\d+) has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
 _THIS_PROCESS = regex.compile(r"this process has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
 _GIB = 1024**3
+CONTEXT_GIB = 3.0
+"""CUDA contexts, NCCL buffers and workspaces of one engine, outside of torch's pool."""
+MUCH_OUTSIDE_GIB = 8.0
+"""More than any engine takes outside of torch's pool: somebody else is on the card."""
 MIN_FOREIGN_MIB = 256.0
 _NOMINAL = regex.compile(r"(?<![\d.])(\d{2,3}) ?GB?(?![\w.])|-(\d{1,3})[CQAB]\b")
 _SLICE = regex.compile(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\bGRID\b|-\d{1,3}[CQ]\b")
@@ -127,10 +132,13 @@ def _arithmetic(failure: Finding) -> Iterator[Finding]:
         yield conclude("request_absurd", failure.event, fields, (failure,))
     if total is None or free is None:
         return
-    others = others_gib(fields)
+    others, basis = others_gib(fields), {}
+    if not _tells_processes(fields) and _outside_gib(fields) >= max(MUCH_OUTSIDE_GIB, 0.1 * total):
+        others, basis = _outside_gib(fields), {"basis": rank.DIFFERENCE}
     if others >= max(1.0, 0.05 * total) and others + free >= requested:
-        yield conclude("gpu_neighbour", failure.event, {**fields, "others_gib": round(others, 2)}, (failure,))
-    elif others < 0.5:
+        numbers = {**fields, "others_gib": round(others, 2), **basis}
+        yield conclude("gpu_neighbour", failure.event, numbers, (failure,))
+    elif others < 0.5 and (_tells_processes(fields) or _outside_gib(fields) <= CONTEXT_GIB):
         yield conclude("no_neighbour", failure.event, {**fields, "others_gib": round(others, 2)}, (failure,))
     if free >= requested:
         yield conclude("free_but_refused", failure.event, fields, (failure,))
@@ -138,6 +146,18 @@ def _arithmetic(failure: Finding) -> Iterator[Finding]:
         yield conclude(
             "gpu_fragmented", failure.event, {**fields, "reserved_unallocated_gib": round(unallocated, 2)}, (failure,)
         )
+
+
+def _tells_processes(fields: Mapping[str, Any]) -> bool:
+    return bool(fields.get("process_sentences"))
+
+
+def _outside_gib(fields: Mapping[str, Any]) -> float:
+    """What is neither free nor torch's: contexts, NCCL, and all that others hold. Zero when torch says too little."""
+    total, free, allocated = (fields.get(name) for name in ("gpu_total_gib", "gpu_free_gib", "allocated_gib"))
+    if total is None or free is None or allocated is None:
+        return 0.0
+    return max(0.0, float(total) - float(free) - float(allocated) - unallocated_gib(fields))
 
 
 def unallocated_gib(fields: Mapping[str, Any]) -> float:
