@@ -115,6 +115,9 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     spec = case.spec(incident.entity)
     if spec is not None and incident.hypotheses[0].cause.id.startswith("probe_"):
         _probes(spec.fields, facts)
+    for name in ("victim_rss", "memcg_limit", "largest_task_rss"):
+        if isinstance(facts.get(f"{name}_kib"), int | float):
+            facts[f"{name}_gib"] = round(facts[f"{name}_kib"] / 1024**2, 2)
     if "kv_available_gib" in facts:
         facts.setdefault("kv_cache_available_gib", facts["kv_available_gib"])
     return dict(sorted(facts.items()))

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
+from ..diagnosis.rank import matches
 from ..model import Finding
+from ..signatures.model import Remedy
 from . import contract, text
 
 if TYPE_CHECKING:
@@ -19,22 +21,42 @@ _NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 def change(report: Report, language: str) -> dict[str, Any]:
-    """Remedies whose condition holds and whose numbers are known, and what not to do; texts with code in backticks."""
+    """What to change, what not to do, how to verify; texts with code in backticks."""
     cause = report.diagnosis.verdict.cause
     facts = report.diagnosis.key_facts
-    remedies = []
-    for remedy in cause.remedies:
-        if remedy.when and facts.get(remedy.when) is None:
-            continue
-        filled = text.fill(remedy.text[language], facts)
-        if filled is not None:
-            remedies.append(filled)
+    filled = (text.fill(remedy.text[language], facts) for remedy in _fitting(report))
     return {
-        "change": remedies,
+        "change": [remedy for remedy in filled if remedy is not None],
         "avoid": [item[language] for item in cause.avoid],
         "verify": cause.verify[language],
         "prevent": [item[language] for item in cause.prevent],
     }
+
+
+def _fitting(report: Report) -> list[Remedy]:
+    """Remedies of the cause, those for what was found first.
+
+    A remedy for something else is left out; where none fits what was found, all are shown: the reader must choose.
+    """
+    remedies = report.diagnosis.verdict.cause.remedies
+    special = [remedy for remedy in remedies if remedy.when and _is_special(remedy)]
+    meant = [remedy for remedy in special if _holds(report, remedy)]
+    rest = [r for r in remedies if r not in special and (not r.when or _holds(report, r))]
+    return [*meant, *rest] if meant else [r for r in remedies if r in special or r in rest]
+
+
+def _is_special(remedy: Remedy) -> bool:
+    """True for one way in which a cause may come about; a bare fact only says that a number is known."""
+    return bool(remedy.findings) or "=" in remedy.when
+
+
+def _holds(report: Report, remedy: Remedy) -> bool:
+    verdict, facts = report.diagnosis.verdict, report.diagnosis.key_facts
+    found = [base for f in (*verdict.evidence, *verdict.onset) for base in (f, *f.rests_on)]
+    if any(matches(remedy.findings, finding) for finding in found):
+        return True
+    words = (word.partition("=") for word in remedy.when.split() if word not in remedy.findings)
+    return any(facts.get(name) is not None and (not sign or str(facts[name]) == value) for name, sign, value in words)
 
 
 def questions(report: Report, language: str) -> list[dict[str, Any]]:

@@ -94,6 +94,12 @@ def references(folder: Folder, library: Library, derived: Iterable[str], root: P
                 if not answers(name):
                     yield Problem(path_of(cause.id, cause=True), key, f"no signature or rule is called {name!r}",
                                   "correct the name, or add the signature")  # fmt: skip
+        for number, remedy in enumerate(cause.remedies, 1):
+            for name in remedy.findings:
+                if not answers(name):
+                    key = f"remedies.{number}.when"
+                    yield Problem(path_of(cause.id, cause=True), key, f"no signature or rule is called {name!r}",
+                                  "correct the name, or add the signature")  # fmt: skip
     for signature in folder.signatures.values():
         for name in signature.overlaps:
             if not answers(name):

@@ -116,8 +116,15 @@ class Confirm:
 @dataclass(frozen=True, slots=True)
 class Remedy:
     when: str
-    """Empty, or the name of a number of the report; the remedy is shown only when that number is known."""
+    """Empty for always, or words of which one must hold: a key fact (`max_num_seqs`), a key fact with its value
+    (`resource=memory`), or a finding among the evidence (`hub.gated`, `oomd.*`).
+    """
     text: Text
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Ids of findings that it names."""
+        return tuple(word for word in self.when.split() if "." in word and "=" not in word)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def cause_schema() -> dict[str, Any]:
             "What to look at next.",
         ),
         "remedies": _tables(
-            _object({"when": _string("Empty, or the number of the report that must be known."),
+            _object({"when": _string("Empty, or words of which one must hold: a fact, fact=value, or a finding."),
                      "text": _languages("One change, with its arithmetic: {name} inserts a number of the report.")},
                     ("text",), keys=cause_file.TABLE_KEYS["remedies"]),
             "What to change, one parameter at a time.",
