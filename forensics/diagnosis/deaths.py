@@ -265,9 +265,22 @@ def _graceful(draft: _Draft, exit_code: int | None, reason: str) -> bool:
     life = draft.life
     if life is not None and (life.fatal is not None or life.crash is not None):
         return False
+    if any(_completed(event) for event in draft.witnesses):
+        return True
     if exit_code in (0, 143):
         return life is None or life.shutdown is not None or exit_code == 143
     return exit_code is None and life is not None and life.shutdown is not None
+
+
+def _completed(event: Event) -> bool:
+    """A container that ended with 0 and stays so: a batch job that is done. A server would have been started again."""
+    return (
+        event.kind == "container_terminated"
+        and event.fields.get("reason") == "Completed"
+        and event.fields.get("exit_code") == 0
+        and event.fields.get("last_state") is False
+        and event.fields.get("restart_count") == 0
+    )
 
 
 def engine_like(death: Death) -> bool:

@@ -61,7 +61,10 @@ def fill(template: str, values: Mapping[str, Any]) -> str | None:
 
 
 def _sized(value: Any, unit: str) -> str | None:
-    return size(float(value) * _UNIT_KIB[unit]) if isinstance(value, int | float) else None
+    """In the unit that reads best; a shortfall stays in the unit in which the log prints it."""
+    if not isinstance(value, int | float):
+        return None
+    return size(float(value) * _UNIT_KIB[unit]) if value >= 0 else f"{float(value):.4g} {unit}"
 
 
 def size(kib: float) -> str:

@@ -259,3 +259,14 @@ def test_the_first_of_a_day_comes_first(b: ModuleType) -> None:
         w.answer(name, begin + 100, scope=scope)
         w.fail(name, begin + 200, scope=scope)
     assert [i.entity for i in w.diagnosis().incidents] == ["pod:a-0", "pod:b-0"]
+
+
+@pytest.mark.parametrize(("last_state", "restarts", "graceful"), [(False, 0, True), (True, 1, False), (False, 3, False)])
+def test_a_job_that_is_done_is_no_death(b: ModuleType, last_state: bool, restarts: int, graceful: bool) -> None:
+    """Completed with 0 and not started again: a batch job. A server whose container is started again had crashed."""
+    w = b.World()
+    w.pod()
+    w.start("a", 0, Scope(pod=b.POD), ready=False)
+    w.exited("describe.txt", 200, 0, "Completed", last_state=last_state, restart_count=restarts)
+    (death,) = w.case().deaths
+    assert death.graceful is graceful

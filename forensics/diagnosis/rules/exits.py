@@ -32,7 +32,8 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         order = _asked(case, death, ORDER_SIGNATURES)
         heard = death.life.shutdown if death.life is not None else None
         told = order if order is not None and (_is_sharp(order) or heard is None) else heard
-        yield conclude("graceful_stop", place, {**fields, **_drain(told, death)}, (told,) if told else ())
+        shown = told.event if told is not None else place
+        yield conclude("graceful_stop", shown, {**fields, **_drain(told, death)}, (told,) if told else ())
         return
     if stop is not None:
         name = "killed_after_grace" if death.exit_code == 137 else "stop_requested"
