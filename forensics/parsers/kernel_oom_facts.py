@@ -73,7 +73,7 @@ def facts_of(group: Group, index: int) -> tuple[dict[str, Any], lines.Table | No
     if summary:
         facts |= {key: value for key, value in summary.items() if key != "record"}
     if old := of(group.chosen):
-        facts["prefix"] = old[1].prefix
+        facts |= {"prefix": old[1].prefix, **old[1].fields}
     if place >= total:
         return facts, None
     facts |= _memcg_stats(group, facts.get("oom_memcg", ""))

@@ -44,7 +44,7 @@ _SUMMARY = regex.compile(
     regex.DOTALL,
 )
 _PREFIX = r"(?P<prefix>(?:Memory cgroup o|O)ut of memory(?: \([^)]*\))?): "
-_CHOSEN = regex.compile(rf"{_PREFIX}Kill process (?P<pid>\d{{1,18}}) \((?P<comm>.*)\) score \d+ or .*", regex.DOTALL)
+_CHOSEN = regex.compile(rf"{_PREFIX}Kill process (?P<pid>\d{{1,18}}) \((?P<comm>.*)\) score (?P<score>\d{{1,9}}) or .*", regex.DOTALL)
 _KILLED = regex.compile(
     rf"(?:{_PREFIX})?Killed process (?P<pid>\d{{1,18}})(?:, UID (?P<uid>\d{{1,18}}),)? "
     r"\((?P<comm>.*)\),? (?P<sizes>total-vm:.*)",
@@ -212,7 +212,9 @@ def summary(text: str) -> dict[str, Any] | None:
 def chosen(text: str) -> Victim | None:
     """`Kill process N (c) score S or sacrifice child`, up to 5.0: a child may die in its place."""
     found = _CHOSEN.fullmatch(text) if "Kill process " in text else None
-    return Victim(int(found["pid"]), name(found["comm"]), found["prefix"], {}, False) if found else None
+    if not found:
+        return None
+    return Victim(int(found["pid"]), name(found["comm"]), found["prefix"], {"chosen_oom_score": int(found["score"])}, False)
 
 
 def killed(text: str) -> Victim | None:

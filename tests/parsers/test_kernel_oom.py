@@ -213,6 +213,7 @@ def test_kernels_before_5_1() -> None:
     wanted = {
         "victim_pid": 1240, "oom_scope": "pod", "global_oom": False, "memcg_limit_kib": 1048576, "victim_oom_score_adj": 999,
         "memcg_anon_kib": 1046528, "memcg_file_kib": 2048, "memcg_shmem_kib": 1024, "task_count": 2, "order": 0,
+        "chosen_oom_score": 1994,
     }  # fmt: skip
     assert {key: event.fields.get(key) for key in wanted} == wanted
     assert (event.scope.pod_uid, event.scope.container_id) == (UID, CID)
