@@ -44,7 +44,9 @@ _SUMMARY = regex.compile(
     regex.DOTALL,
 )
 _PREFIX = r"(?P<prefix>(?:Memory cgroup o|O)ut of memory(?: \([^)]*\))?): "
-_CHOSEN = regex.compile(rf"{_PREFIX}Kill process (?P<pid>\d{{1,18}}) \((?P<comm>.*)\) score (?P<score>\d{{1,9}}) or .*", regex.DOTALL)
+_CHOSEN = regex.compile(
+    rf"{_PREFIX}Kill process (?P<pid>\d{{1,18}}) \((?P<comm>.*)\) score (?P<score>\d{{1,9}}) or .*", regex.DOTALL
+)
 _KILLED = regex.compile(
     rf"(?:{_PREFIX})?Killed process (?P<pid>\d{{1,18}})(?:, UID (?P<uid>\d{{1,18}}),)? "
     r"\((?P<comm>.*)\),? (?P<sizes>total-vm:.*)",
@@ -214,7 +216,8 @@ def chosen(text: str) -> Victim | None:
     found = _CHOSEN.fullmatch(text) if "Kill process " in text else None
     if not found:
         return None
-    return Victim(int(found["pid"]), name(found["comm"]), found["prefix"], {"chosen_oom_score": int(found["score"])}, False)
+    score = {"chosen_oom_score": int(found["score"])}
+    return Victim(int(found["pid"]), name(found["comm"]), found["prefix"], score, False)
 
 
 def killed(text: str) -> Victim | None:
