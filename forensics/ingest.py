@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 
 from .bundle import BLOCK_BYTES, Bundle, Member
 from .model import Diagnostic, Event, Parsed, Samples, Scope, Severity, Source
-from .parsers import DIALECTS, FORMATS, log
-from .scan import Scanned, Scanner, binary_kind, encoding_of
+from .parsers import DIALECTS, FORMATS, log, mixed, wrapped
+from .scan import Looked, Scanned, Scanner, binary_kind, encoding_of
 from .sources import HEAD_BYTES, Format, Head, identify, make_head, owner
 from .stopwatch import Stopwatch
 
 BINARY_BYTES = 64 << 20
 """Bytes read of what is no text, for its checksum: a core dump or a model would take minutes."""
+
+_WINDOWS = tuple(window for dialect in DIALECTS.values() for window in dialect.windows)
+_SERIES = tuple(spec for dialect in DIALECTS.values() for spec in dialect.series)
+_THREADS = 2
+"""Pieces looked at side by side; each takes some 40 MB."""
 
 ProgressHook = Callable[[str, int], None]
 """Called with (member path, bytes read so far)."""
@@ -43,12 +51,12 @@ def read_bundle(
     stopwatch: Stopwatch | None = None,
 ) -> list[ReadSource]:
     """All members, parsed; paths relative to a common top folder if there is one. Order: by path."""
-    search = _Search(literals(anchors), prefilter, stopwatch or Stopwatch())
+    stopwatch = stopwatch or Stopwatch()
 
     def blocks(member: Member) -> Iterator[bytes]:
         unpacked = member.blocks(block_bytes)
         while True:
-            with search.stopwatch.stage("unpack"):
+            with stopwatch.stage("unpack"):
                 block = next(unpacked, b"")
             if not block:
                 return
@@ -56,18 +64,22 @@ def read_bundle(
                 progress(member.path, bundle.used_bytes)
             yield block
 
-    found = [_read_member(member, blocks(member), search) for member in bundle.members()]
-    search.stopwatch.count("unpack", files=len(found), bytes=bundle.used_bytes)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        search = _Search(literals(anchors), prefilter, threads, stopwatch)
+        found = [_read_member(member, blocks(member), search) for member in bundle.members()]
+    stopwatch.count("unpack", files=len(found), bytes=bundle.used_bytes)
     found, bundle.diagnostics[:] = _without_common_top(found, bundle.diagnostics)
     return _without_copies(sorted(found, key=lambda item: item.source.path))
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What to look for in every member, and who takes the time."""
+    """What to look for in every member, who does it, and who takes the time."""
 
     anchors: frozenset[str]
     prefilter: bool
+    threads: ThreadPoolExecutor
+    """They look at pieces while the next blocks are unpacked; few and long-lived, for each compiles the anchors."""
     stopwatch: Stopwatch
 
 
@@ -101,10 +113,47 @@ def _read_member(member: Member, blocks: Iterator[bytes], search: _Search) -> Re
     if not head.text:
         reason = member.cut or ("nothing but NUL bytes" if member.size_bytes > 4 else "")
         return _result(member, "empty", "empty file", Parsed(), Scanned(), None, reason)
+    if encoding == "utf-8" and (joined := wrapped.unfolded(head, first)) is not None:
+        first, head = joined, make_head(member.path, joined.lstrip(b"\0")[:HEAD_BYTES], head.whole)
     with search.stopwatch.stage("recognise"):
         form = identify(head, FORMATS)
     if form is None and encoding == "utf-8" and (binary := binary_kind(start[:4096])) is not None:
         return _skip_binary(member, blocks, *binary)
+    if encoding == "utf-8":
+        with search.stopwatch.stage("recognise"):
+            outputs = mixed.cut(head, first, form, FORMATS)
+        if outputs is not None:
+            return _read_outputs(member, outputs, blocks, search)
+    return _read_as(member, head, form, first, encoding, blocks, search)
+
+
+def _read_outputs(member: Member, outputs: mixed.Outputs, blocks: Iterator[bytes], search: _Search) -> ReadSource:
+    """Each document of a file by its own parser, and the rest as what it is."""
+    found: list[Parsed] = []
+    with search.stopwatch.stage("parse"):
+        for part in outputs.documents:
+            title = part.form.title if part.form is not None else ""
+            read = partial(mixed.read, part, outputs.lines, member.path)
+            found.append(_guarded(member, title, read) or Parsed())
+    form = identify(outputs.head, FORMATS)
+    rest = _read_as(member, outputs.head, form, outputs.rest, "utf-8", blocks, search)
+    found.append(rest.parsed)
+    events = [outputs.owned(event) for parsed in found for event in parsed.events]
+    events.sort(key=lambda event: (event.locator.line, event.locator.line_end))
+    parsed = Parsed(
+        tuple(events), tuple(chain.from_iterable(parsed.samples for parsed in found)),
+        tuple(chain.from_iterable(parsed.diagnostics for parsed in found)), rest.parsed.scope,
+    )  # fmt: skip
+    title = f"several outputs ({outputs.title}, {rest.source.title})"
+    scanned = Scanned(lines=rest.source.lines)
+    return _result(member, mixed.NAME, title, parsed, scanned, rest.source.coverage, member.cut)
+
+
+def _read_as(
+    member: Member, head: Head, form: Format | None, first: bytes, encoding: str, blocks: Iterator[bytes],
+    search: _Search,
+) -> ReadSource:  # fmt: skip
+    """Read a member in one format. `first`: its beginning, which `blocks` continue."""
     if form is not None and form.read is not None:
         data = _whole(member, first, blocks, form)
         whole = data.decode(encoding, "replace").removeprefix("\ufeff")
@@ -144,28 +193,25 @@ def _whole(member: Member, first: bytes, blocks: Iterator[bytes], form: Format) 
 
 def _scan(first: bytes, blocks: Iterator[bytes], head: Head, form: Format | None, search: _Search) -> Scanned:
     series = form.series(head) if form is not None and form.series is not None else ()
-    scanner = Scanner(
-        search.anchors,
-        tuple(window for dialect in DIALECTS.values() for window in dialect.windows),
-        (*series, *(spec for dialect in DIALECTS.values() for spec in dialect.series)),
-        search.prefilter,
-    )
+    scanner = Scanner(search.anchors, _WINDOWS, (*series, *_SERIES), search.prefilter)
 
-    def feed(block: bytes) -> None:
-        with search.stopwatch.stage("scan"):
-            scanner.feed(block)
-
-    block = next(blocks, b"")
-    if not block:
+    second = next(blocks, b"")
+    if not second:
         with search.stopwatch.stage("scan"):
             return scanner.whole(first)
-    with ThreadPoolExecutor(1) as worker:  # a block is scanned while the next one is unpacked
-        scanning = worker.submit(feed, first)
-        while block:
-            scanning.result()
-            scanning = worker.submit(feed, block)
-            block = next(blocks, b"")
-        scanning.result()
+    waiting: deque[Future[Looked]] = deque()
+
+    def take(most: int) -> None:
+        """Leave at most so many pieces waiting."""
+        with search.stopwatch.stage("scan"):
+            while len(waiting) > most:
+                scanner.take(waiting.popleft().result())
+
+    for block in chain((first, second), blocks):
+        for piece in scanner.pieces(block):
+            take(_THREADS - 1)
+            waiting.append(search.threads.submit(scanner.look, piece))
+    take(0)
     with search.stopwatch.stage("scan"):
         return scanner.finish()
 

@@ -302,6 +302,8 @@ class Finding:
     fields: Mapping[str, Any]
     quoted: bool = False
     """True when the text is talk about an error (a prompt, an INFO message), not the error itself."""
+    hearsay: bool = False
+    """True when a person told it, and no engine's log is there to confirm it."""
     rests_on: tuple[Finding, ...] = ()
     """For derived findings: what they were concluded from; their sentence is a text filled with `fields`."""
 

@@ -16,6 +16,7 @@ from .diagnosis.case import DERIVED
 from .diagnosis.doubt import doubted
 from .errors import NothingReadableError
 from .model import Diagnostic, Event, Finding, Role, Samples, Severity, Source
+from .parsers.records import APPLICATIONS
 from .report import BundleInfo, Report
 from .report.text import derived_title
 from .signatures import Hit, Library, Matcher, load, load_over
@@ -141,18 +142,24 @@ def _built_in() -> Library:
 def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:
     """All signature hits, in timeline order.
 
-    A text without any header, beside real sources, is hearsay (notes, a README), unless it is clearly some program's
-    output: it holds a traceback, or several different messages of an engine.
+    A text without any header, beside real sources or sentences, is hearsay (notes, a README), unless it is clearly some
+    program's output: it holds a traceback, or several different messages of an engine. It is a quotation beside an
+    engine's own log; where there is none, an error with its numbers is the best that is known.
     """
     events = tuple(events)
-    structured = any(event.channel != "plain" for event in events)
-    hits = [(event, hit) for event in events for hit in matcher.hits(event)]
+    channels = {event.channel for event in events}
+    structured = channels != {"plain"}
+    heard = not channels & APPLICATIONS
+    hits = list(matcher.hits_in(events))
     programs = _program_outputs(hits) if structured else frozenset()
     found = []
     for event, hit in hits:
-        hearsay = structured and event.channel == "plain" and event.locator.source not in programs
-        s = hit.signature
-        found.append(Finding("", s.id, s.title, s.role, s.severity, event, hit.fields, quoted=hit.quoted or hearsay))
+        told = structured and event.channel == "plain" and event.locator.source not in programs
+        hearsay = told and heard and any(type(value) in (int, float) for value in hit.fields.values())
+        s, quoted = hit.signature, hit.quoted or (told and not hearsay)
+        found.append(
+            Finding("", s.id, s.title, s.role, s.severity, event, hit.fields, quoted=quoted, hearsay=hearsay)
+        )
     return tuple(found)
 
 

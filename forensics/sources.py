@@ -6,10 +6,9 @@ hints about the owner (node, namespace, pod, container), read from the layouts o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import regex
 
 from .model import Parsed, Scope
 from .scan import Scanned, SeriesSpec
@@ -78,7 +77,7 @@ _GENERATED = rf"[a-z0-9][a-z0-9.-]*-{_SAFE}{{6,10}}-{_SAFE}{{5}}"
 _NO_CONTAINER = r"(?:logs?|describe|events?|previous|current|pod|stdout|stderr|dmesg|metrics)\b"
 """File names in a pod's folder that are no container's."""
 _OWNERS = tuple(
-    regex.compile(pattern)
+    re.compile(pattern)
     for pattern in (
         # /var/log/pods tree (kubelet); also static pods with a 32-hex hash
         rf"(?:^|/)(?P<namespace>[a-z0-9-]+)_(?P<pod>[a-z0-9.-]+)_(?P<pod_uid>{_UID}|[0-9a-f]{{32}})"
@@ -109,7 +108,7 @@ _OWNERS = tuple(
         r"(?:^|/)nodes/(?P<host>[a-z0-9][a-z0-9.-]*)/",
     )
 )
-_CONTAINER_ID = regex.compile(r"(?<![0-9a-f])(?<!sha256[-:_.@])([0-9a-f]{64})(?![0-9a-f])")
+_CONTAINER_ID = re.compile(r"(?<![0-9a-f])(?<!sha256[-:_.@])([0-9a-f]{64})(?![0-9a-f])")
 """Not the digest of an image, which must-gather puts into a folder name."""
 
 

@@ -100,34 +100,33 @@ class Bundle:
         if path == "-":
             yield from self._open(_Place(name, root := Counted(sys.stdin.buffer, self._meter), top=only), root)
         elif Path(path).is_dir():
-            yield from self._folder(Path(path), "" if only else f"{name}/")
+            yield from self._folder(str(Path(path)), "" if only else f"{name}/")
         else:
-            yield from self._file(Path(path), name, only)
+            yield from self._file(path, name, only)
 
-    def _file(self, file: Path, name: str, only: bool) -> Iterator[Member]:
+    def _file(self, file: str, name: str, only: bool) -> Iterator[Member]:
         try:
-            with file.open("rb") as handle:
+            with Path(file).open("rb") as handle:
                 root = Counted(handle, self._meter)
                 seekable = handle if handle.seekable() else None
                 yield from self._open(_Place(name, root, os.fstat(handle.fileno()).st_mtime, seekable, top=only), root)
         except OSError as error:
             self._say(name, reason_of(error), "check the file and its permissions")
 
-    def _folder(self, root: Path, prefix: str) -> Iterator[Member]:
-        def shown(path: str | Path) -> str:
-            return clean(prefix + Path(path).relative_to(root).as_posix())[0]
+    def _folder(self, root: str, prefix: str) -> Iterator[Member]:
+        def shown(path: str) -> str:
+            return clean(prefix + path[len(root) :].lstrip(os.sep))[0]
 
         def unreadable(error: OSError) -> None:
             self._say(shown(error.filename), reason_of(error), "check the folder's permissions")
 
         for folder, folders, names in os.walk(root, onerror=unreadable):
             folders.sort()
-            here = Path(folder)
             for name in folders:
-                if (here / name).is_symlink():
-                    self._say(shown(here / name), "is a link and was not followed", "", Severity.NOTICE)
+                if Path(file := f"{folder}{os.sep}{name}").is_symlink():
+                    self._say(shown(file), "is a link and was not followed", "", Severity.NOTICE)
             for name in sorted(names):
-                file = here / name
+                file = f"{folder}{os.sep}{name}"
                 path, mode = shown(file), _mode(file)
                 if mode is not None and not stat.S_ISREG(mode):
                     kind = "link" if stat.S_ISLNK(mode) else "special file"
@@ -252,8 +251,8 @@ def _real_path(path: str) -> str:
         raise InputError(f"{path}: {reason}; check that you may read it") from None
 
 
-def _mode(path: Path) -> int | None:
+def _mode(path: str) -> int | None:
     try:
-        return path.lstat().st_mode
+        return os.lstat(path).st_mode
     except OSError:
         return None  # opening it will say why

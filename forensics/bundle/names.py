@@ -15,7 +15,9 @@ _DRIVE = regex.compile(r"[A-Za-z]:")
 def clean(name: str | bytes) -> tuple[str, bool]:
     """A member name for display, and whether it pointed outside of the bundle (absolute, drive, `..`)."""
     raw = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
-    text = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", decode(raw).replace("\\", "/"))
+    text = decode(raw).replace("\\", "/")
+    if not text.isprintable():
+        text = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
     outside = text.startswith("/")
     parts: list[str] = []
     for part in text.split("/"):

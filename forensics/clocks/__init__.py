@@ -31,6 +31,10 @@ ANCHORS: tuple[str, ...] = (
 """Literals of lines that clocks need and no signature asks for; the scan keeps them when it is given them."""
 
 
+_CLEAR_S = 60.0
+"""Lanes with more doubt do not say how long the collection went on."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClockOptions:
     """What the user knows better."""
@@ -82,9 +86,11 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     stepped = steps.find(found, network.solutions)
     captured = _captured(network, given_s)
     newest_s = newest.seconds if newest is not None else None
-    captures = ages.captures(found, sources, captured, newest_s, given_s)
+    captures = ages.captures(found, sources, captured, newest_s, given_s, _last_s(network))
     skews = skew.of_hosts(found, stepped, dict(options.skew))
-    solved = apply.Clocks(found, network.solutions, captures, skews, stepped, hints.ends, recorded)
+    solved = apply.Clocks(
+        found, network.solutions, captures, skews, stepped, hints.ends, recorded, hints.starts
+    )
     in_order = frozenset(
         lane.key.source for lane in found.lanes if lane.ordered and lane.key.form is not StampForm.AGE
     ) - frozenset(event.locator.source for event in found.events if event.channel == "k8s")
@@ -99,3 +105,16 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
 def _captured(network: Network, given_s: float | None) -> list[float]:
     """Instants of captures, as far as they are known by now."""
     return [given_s] if given_s is not None else sorted(set(boots.recorded(network).values()))
+
+
+def _last_s(network: Network) -> float | None:
+    """The newest reading of all lanes whose clock is clear."""
+    lasts = [
+        solution.at(lane.lines[position], lane.walls[position])[0]
+        for lane in network.lanes.lanes
+        if (solution := network.solutions.get(lane.index))
+        and solution.doubt_s < _CLEAR_S
+        and lane.key.layer != lanes.EMBEDDED_LAYER
+        for position in [max(range(len(lane.walls)), key=lane.walls.__getitem__)]
+    ]
+    return max(lasts, default=None)

@@ -8,8 +8,8 @@ kubectl computes ages against its own machine's clock from times that the node o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..model import Event, Locator, RawStamp, Source, StampForm
 from .lanes import Lanes, plausible
@@ -19,8 +19,12 @@ _DAY_S = 86400.0
 _STARTED = ("Started", "Created", "Pulled")
 _START_LAG_S = 3.0
 """Image check, creation and start of a container follow each other within this."""
-_BESIDE_S = 600.0
+BESIDE_S = 600.0
 """Commands of one collection run within minutes."""
+_NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
+"""Ends of containers that did not start: the kubelet tells them as `Failed: Error: …` in the same moment."""
+_ONE_RUN_S = 120.0
+"""Logs of one collection end within this of the tables."""
 _SPAN_S = 6 * 3600.0
 _MOST_PAIRS = 20
 
@@ -63,8 +67,13 @@ def captures(
     recorded: Sequence[float],
     newest_s: float | None,
     given: float | None,
+    last_s: float | None = None,
 ) -> dict[str, Capture]:
-    """The capture of every source that holds ages; `recorded` are instants at which the bundle says it was made."""
+    """The capture of every source that holds ages.
+
+    `recorded` are instants at which the bundle says it was made, `newest_s` is its newest dated line, `last_s` the
+    newest of all whose clock is solved: the collection went on until then.
+    """
     by_source: dict[str, list[Event]] = {}
     for event in lanes.events:
         if _has_age(event):
@@ -81,6 +90,8 @@ def captures(
         solved = _intersect([window for event in events for window in _windows(event, known)])
         if solved is not None:
             found[source] = solved
+    if given is None:
+        found |= _beside(by_source, found)
     solved_ones = list(found.values())
     own: dict[str, list[float]] = {}
     for event in lanes.events:
@@ -91,7 +102,7 @@ def captures(
     for source in sorted(by_source):
         if source not in found:
             own_s = max(own.get(source, ()), default=None)
-            assumed = _assumed(solved_ones, recorded, written.get(source), newest_s, own_s)
+            assumed = _assumed(solved_ones, recorded, written.get(source), newest_s, own_s, last_s)
             if assumed is not None:
                 found[source] = assumed
     return found
@@ -153,6 +164,10 @@ def _windows(event: Event, known: _Known) -> Iterator[Window]:
         if reason in _STARTED:
             for started_s, other in _latest(known.starts.get(pod, ())):
                 yield _window(event, other, started_s + low - _START_LAG_S, started_s + high + _START_LAG_S)
+        elif reason == "Failed" and ": Error: " in event.text:
+            failed = [(s, other) for s, other in known.finishes.get(pod, ()) if _never_started(other)]
+            for ended_s, other in _latest(failed):
+                yield _window(event, other, ended_s + low - _START_LAG_S, ended_s + high + _START_LAG_S)
         elif reason == "Scheduled":
             for started_s, other in known.pods.get(pod, ())[:1]:
                 yield _window(event, other, started_s + low - _START_LAG_S, started_s + high)
@@ -165,6 +180,45 @@ def _windows(event: Event, known: _Known) -> Iterator[Window]:
         half = width_of(restart) / 2
         for ended_s, other in _latest(known.finishes.get(pod, ())):
             yield _window(event, other, ended_s + restart - half, ended_s + restart + half + 1.0)
+
+
+def _never_started(event: Event) -> bool:
+    return event.fields.get("reason") in _NEVER_STARTED
+
+
+def _beside(by_source: Mapping[str, Sequence[Event]], known: Mapping[str, Capture]) -> dict[str, Capture]:
+    """Captures of tables that show the same events as another one, whose capture is known."""
+    told: dict[tuple[object, ...], list[tuple[float, float, Event]]] = {}
+    for source, capture in known.items():
+        for key, age, event in _told_once(by_source[source]):
+            doubt_s = capture.doubt_s + age.resolution_s / 2
+            told.setdefault(key, []).append((capture.seconds - age.seconds, doubt_s, event))
+    found = {}
+    for source, events in sorted(by_source.items()):
+        if source in known:
+            continue
+        windows = []
+        for key, age, event in _told_once(events):
+            for seen_s, doubt_s, other in told.get(key, ()):
+                half = doubt_s + age.resolution_s / 2
+                windows.append(_window(event, other, seen_s + age.seconds - half, seen_s + age.seconds + half))
+        shared = _intersect(windows)
+        if shared is not None:
+            sure = all(known[window.witness.source].verdict == "solved" for window in shared.windows)
+            note = "taken from events that another table shows, too"
+            found[source] = replace(shared, verdict=shared.verdict if sure else "assumed", note=note)
+    return found
+
+
+def _told_once(events: Iterable[Event]) -> list[tuple[tuple[object, ...], RawStamp, Event]]:
+    """Kubernetes events with an age, by what they say; what a table says twice cannot be told apart."""
+    aged = [
+        ((*_event_key(event), event.fields.get("count")), age, event)
+        for event in events
+        if event.kind == "k8s_event" and (age := _age(event)) is not None
+    ]
+    times = Counter(key for key, _, _ in aged)
+    return [item for item in aged if times[item[0]] == 1]
 
 
 def _latest(pairs: Sequence[tuple[float, Event]]) -> Sequence[tuple[float, Event]]:
@@ -212,18 +266,22 @@ def _assumed(
     written_s: float | None,
     newest_s: float | None,
     own_s: float | None,
+    last_s: float | None,
 ) -> Capture | None:
     """Without a common event: near other captures, a recorded time, or between the newest line and the file time.
 
-    Not before `own_s`, the newest instant of the source itself.
+    Not before `own_s`, the newest instant of the source itself; perhaps as late as `last_s`.
     """
     earliest_s = own_s if own_s is not None else newest_s
     if siblings or recorded:
         beside = max(siblings, key=lambda capture: (capture.verdict == "solved", capture.seconds), default=None)
         seconds = beside.seconds if beside is not None else max(recorded)
         note = "taken as made together with the other tables" if beside is not None else "taken as made when recorded"
+        later_s = last_s - seconds if last_s is not None and last_s - seconds < _SPAN_S else 0.0
+        if later_s > _ONE_RUN_S:  # a long collection: made at some time of it
+            return Capture(seconds + later_s / 2, later_s / 2 + BESIDE_S, "assumed", (), note)
         open_s = seconds - own_s if own_s is not None else 0.0
-        return Capture(seconds, max(_BESIDE_S, open_s), "assumed", (), note)
+        return Capture(seconds, max(BESIDE_S, open_s), "assumed", (), note)
     if earliest_s is None:
         return Capture(written_s, _DAY_S, "assumed", (), "taken from the file time") if written_s else None
     if written_s is not None and 0 <= written_s - earliest_s < _SPAN_S:

@@ -30,7 +30,9 @@ _CHANNEL_FAMILIES = {
     "clock": "host",
     "oomd": "host",
 }
-_REWORDED = frozenset({"container_started", "container_terminated", "container_died", "k8s_event", "capture"})
+_REWORDED = frozenset({
+    "container_started", "container_terminated", "container_died", "k8s_event", "k8s_first_seen", "capture",
+})  # fmt: skip
 """Kinds whose text is not the printed one: the same words may stand for different things."""
 _LIFE_STEPS = {"container_started": "started", "container_terminated": "ended", "container_died": "ended"}
 _PID = regex.compile(r"\bpid[:=] ?(\d+)")

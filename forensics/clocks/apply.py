@@ -6,20 +6,27 @@ import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+import regex
+
+from .. import stamps
 from ..model import UNKNOWN_TIME, Basis, Event, RawStamp, Samples, StampForm, Timestamp
-from .ages import Capture
-from .lanes import RANGES, Lanes, plausible
+from .ages import BESIDE_S, Capture
+from .hints import TO_FIRST_LINE_S
+from .lanes import EMBEDDED_LAYER, RANGES, Lanes, plausible
 from .skew import Skew
 from .solution import Solution
 from .steps import Steps
+from .undated import MILLISECOND, Bars, after_all, between
 
 BUFFERED_S = 3.0
 """An outer stamp that is later than this was written after the line had waited in a buffer."""
-_SHORT_GAP_S = 60.0
-_OPEN_S = 86400.0
-_MILLISECOND = 0.001
+_START_DOUBT_S = 2.0
+"""Kubernetes prints starts in whole seconds, and a kubelet that lists containers sees them a second late."""
+_PRINTED = regex.compile(
+    r"(?s)[^\n]{0,40}?(?<![\d.-])(20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))(?!\d)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class Clocks:
     """Ends of containers by pod."""
     recorded: Mapping[tuple[str, str], float]
     """Recorded instants of captures, by (source, host)."""
+    starts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Starts of containers by pod."""
 
     def latest_s(self, event: Event, before: Timestamp | None) -> float | None:
         """Until when a container can have gone on writing: its end, else the capture."""
@@ -42,8 +51,25 @@ class Clocks:
             return None
         written_s = before.utc_s - before.uncertainty_s - BUFFERED_S
         ends = self.ends.get(event.scope.pod, ()) if event.scope.pod else ()
-        later = [end for end in (*ends, *self.recorded.values()) if end >= written_s]
+        tables = () if self.recorded else [c.seconds + c.doubt_s + BESIDE_S for c in self.captures.values()]
+        later = [end for end in (*ends, *self.recorded.values(), *tables) if end >= written_s]
         return min(later, default=None)
+
+    def start(self, event: Event, after: Timestamp) -> Timestamp | None:
+        """The start of the container whose first stamped line is `after`: what stands above was written since."""
+        if after.utc_s is None or not event.scope.pod:
+            return None
+        earlier = [s for s in self.starts.get(event.scope.pod, ()) if 0 <= after.latest_s - s <= TO_FIRST_LINE_S]
+        return Timestamp(max(earlier), _START_DOUBT_S, Basis.FILE_ORDER) if earlier else None
+
+    def printed(self, event: Event, between: Timestamp) -> Timestamp | None:
+        """The instant that a line without a known header prints near its start, where file order agrees with it."""
+        found = None if event.stamps else _PRINTED.match(event.text)
+        stamp = stamps.iso(found[1], EMBEDDED_LAYER) if found else None
+        if stamp is None or not between.earliest_s - 1 <= stamp.seconds <= between.latest_s + 1:
+            return None
+        skew_s, doubt_s = self.skew(self.lanes.stampers.host(event))
+        return Timestamp(stamp.seconds - skew_s, max(stamp.resolution_s, MILLISECOND) + doubt_s, Basis.EXACT)
 
     def skew(self, frame: str) -> tuple[float, float]:
         skew = self.skews.get(frame) if frame else None
@@ -91,7 +117,7 @@ class Clocks:
             skew_s, skew_doubt_s = skew_s + ahead_s, skew_doubt_s + step_doubt_s
         basis = Basis.SKEW_CORRECTED if skew_s else solution.basis
         doubt_s += skew_doubt_s + self.unplaced_s(index, utc)
-        return Timestamp(utc - skew_s, max(resolution_s, _MILLISECOND) + doubt_s, basis)
+        return Timestamp(utc - skew_s, max(resolution_s, MILLISECOND) + doubt_s, basis)
 
     def aged(self, event: Event, stamp: RawStamp) -> Timestamp | None:
         """An age as an instant; ages of things that a skewed node wrote carry its skew."""
@@ -140,20 +166,33 @@ def events(clocks: Clocks, ordered_sources: frozenset[str]) -> tuple[Event, ...]
         if time is not None and event.locator.source in stamped:
             stamped[event.locator.source][event.locator.line] = time
     lines = {source: sorted(rows) for source, rows in stamped.items() if rows}
-    for number, event in enumerate(everything):
-        known = lines.get(event.locator.source)
-        if times[number] is None and known:
-            rows = stamped[event.locator.source]
-            right = bisect_right(known, event.locator.line)
-            before = rows[known[right - 1]] if right else None
-            after = rows[known[right]] if right < len(known) else None
-            if event.channel == "kernel" and before is not None:  # a continuation line has its predecessor's stamp
-                times[number] = replace(before, basis=Basis.FILE_ORDER)
-            elif after is None:
-                times[number] = after_all(before, clocks.latest_s(event, before))
-            else:
-                share = (event.locator.line - known[right - 1]) / (known[right] - known[right - 1]) if right else 1.0
-                times[number] = between(before, after, share)
+    undated = [n for n, time in enumerate(times) if time is None and everything[n].locator.source in lines]
+    undated.sort(key=lambda n: (everything[n].locator.source, everything[n].locator.line))
+    here, latest_s, bars = ("", 0), 0.0, Bars()
+    for number in undated:
+        event = everything[number]
+        known, rows = lines[event.locator.source], stamped[event.locator.source]
+        right = bisect_right(known, event.locator.line)
+        before = rows[known[right - 1]] if right else None
+        after = rows[known[right]] if right < len(known) else None
+        if event.channel == "kernel" and before is not None:  # a continuation line has its predecessor's stamp
+            times[number] = replace(before, basis=Basis.FILE_ORDER)
+            continue
+        if (event.locator.source, right) != here:
+            here, latest_s = (event.locator.source, right), -math.inf
+        if before is None and after is not None:
+            before = clocks.start(event, after)
+        at_s = bars.at(event, before, latest_s)
+        if after is None:
+            found = after_all(before, clocks.latest_s(event, before), latest_s, at_s)
+        else:
+            spread = right and event.kind == "access"
+            share = (event.locator.line - known[right - 1]) / (known[right] - known[right - 1]) if spread else 0.0
+            found = between(before, after, share, latest_s, at_s)
+        if found is not None:
+            found = clocks.printed(event, found) or found
+        times[number] = found
+        latest_s = found.utc_s if found is not None and found.utc_s is not None else latest_s
     return tuple(replace(event, time=time or UNKNOWN_TIME) for event, time in zip(everything, times, strict=True))
 
 
@@ -169,31 +208,6 @@ def _rows(clocks: Clocks, sources: frozenset[str]) -> dict[str, dict[int, Timest
             if instant is not None:
                 found[line] = instant
     return rows
-
-
-def between(before: Timestamp | None, after: Timestamp, share: float = 0.5) -> Timestamp | None:
-    """The interval of the neighbours; `share` of the lines between them stand before this one.
-
-    A line follows its predecessor closely more often than it precedes its successor, so that in a long gap the start
-    is named, and the gap is its uncertainty.
-    """
-    if after.utc_s is None:
-        return None
-    if before is None or before.utc_s is None:
-        return Timestamp(after.utc_s, after.uncertainty_s + _OPEN_S, Basis.FILE_ORDER)
-    gap_s = max(after.utc_s - before.utc_s, 0.0)
-    doubt_s = max(before.uncertainty_s, after.uncertainty_s)
-    if gap_s > _SHORT_GAP_S:
-        return Timestamp(before.utc_s, gap_s + doubt_s, Basis.FILE_ORDER)
-    return Timestamp(before.utc_s + share * gap_s, max(share, 1 - share) * gap_s + doubt_s, Basis.FILE_ORDER)
-
-
-def after_all(before: Timestamp | None, latest_s: float | None) -> Timestamp | None:
-    """A line behind the last stamp: not before it, and not after `latest_s`, if that is known."""
-    if before is None or before.utc_s is None:
-        return None
-    open_s = _OPEN_S if latest_s is None else max(latest_s - before.utc_s, 0.0)
-    return Timestamp(before.utc_s, before.uncertainty_s + open_s, Basis.FILE_ORDER)
 
 
 def samples(clocks: Clocks, series: Sequence[Samples]) -> tuple[Samples, ...]:

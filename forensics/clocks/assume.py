@@ -11,10 +11,11 @@ from . import civil as civil_time
 from . import weak
 from .civil import Civil
 from .declared import BY_POD, Declared, solution_of
-from .hints import Hints
+from .hints import EXACT, Hints
 from .lanes import Lane
 from .network import Network
 from .solution import LAST, Solution
+from .weak import Hint
 from .zones import OFFSETS_S, label, matching, nearest_offset, only, rules
 
 _DAY_S = 86400.0
@@ -97,8 +98,8 @@ def _assume(
     priors, note = _priors(network, lane)
     if lane.node in shared and not lane.key.pod and not lane.key.host:
         priors[shared[lane.node]] = priors.get(shared[lane.node], 0.0) + _SHARED_PRIOR
-    possible = _possible(lane, hints)
-    choice = weak.choose(hints.of(lane), priors, possible)
+    found = hints.of(lane)
+    choice = weak.choose(found, priors, _possible(lane, hints, found))
     civil = _civil(lane, choice.offset_s)
     doubt_s = choice.doubt_s
     supported = choice.hints > 0
@@ -150,15 +151,23 @@ def _on_day(solution: Solution, lane: Lane, newest_s: float | None) -> Solution:
     )
 
 
-def _possible(lane: Lane, hints: Hints) -> Sequence[float]:
-    """Offsets that fit a printed abbreviation and do not put the last line behind the capture."""
+def _possible(lane: Lane, hints: Hints, found: Sequence[Hint]) -> Sequence[float]:
+    """Offsets that fit a printed abbreviation and do not put the last line behind the capture.
+
+    Of two captures the bundle may record the earlier one only, so that an exact fact may stand behind it.
+    """
     kept: Sequence[float] = OFFSETS_S
     if lane.printed_zones:
         middle = _middle(lane)
         kept = sorted({-rule.utcoffset_s(middle) for rule in civil_time.local_rules(lane)})
     if hints.captured:
-        latest = max(hints.captured) + _CAPTURE_SLACK_S
-        kept = [offset_s for offset_s in kept if max(lane.walls) + offset_s <= latest] or kept
+        latest = max(*hints.captured, hints.newest_s or 0.0) + _CAPTURE_SLACK_S
+        exact = [hint for hint in found if hint.weight >= EXACT]
+        kept = [
+            offset_s
+            for offset_s in kept
+            if max(lane.walls) + offset_s <= latest or any(hint.fits(offset_s) for hint in exact)
+        ] or kept
     return kept
 
 
@@ -190,7 +199,9 @@ def _priors(network: Network, lane: Lane) -> tuple[dict[float, float], str]:
         if votes >= _MAJORITY * len(others):
             alike = [other for offset, other in others if offset == offset_s]
             owners = {(other.key.host, other.key.pod) for other in alike}
-            strength = _NEIGHBOUR_PRIOR + (_NEIGHBOUR_PRIOR if len(owners) > 1 or lane.node else 0.0)
+            same_tool = any(other.key.layer == lane.key.layer for other in alike)
+            grounds = 1 + (len(owners) > 1 or lane.node) + (lane.node and same_tool)
+            strength = _NEIGHBOUR_PRIOR * grounds
             priors[offset_s] = priors.get(offset_s, 0.0) + strength
             return priors, f"zone taken from {alike[0].key.source}"
     return priors, "nothing ties it to UTC: UTC assumed"

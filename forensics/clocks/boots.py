@@ -45,7 +45,7 @@ def settle(network: Network, events: Iterable[Event], recorded_s: Mapping[tuple[
         if epoch is None or lane.index != network.lanes.by_key[lane.key][-1]:  # only the running boot
             continue
         seconds, width_s, note = epoch
-        piece = Piece(LAST, (max(lane.walls),), (seconds,), width_s)
+        piece = Piece(LAST, (0.0,), (seconds,), width_s)  # boot itself; from there on, the clocks wander apart
         network.add(
             lane.index,
             Solution(
@@ -57,6 +57,7 @@ def settle(network: Network, events: Iterable[Event], recorded_s: Mapping[tuple[
                 frame=lane.key.host,
                 note=note,
                 by_line=lane.ordered,
+                breaks=tuple(lane.woken),
             ),
         )
 

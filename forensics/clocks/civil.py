@@ -33,6 +33,10 @@ _HALF_DAY_S = 43200.0
 _MOST_SKEW_S = 840.0
 """What is further from every zone is no local time of this machine: rendered elsewhere, or never set."""
 _MOST_PROBES = 24
+_LONGEST_S = 8 * 366 * 86400.0
+"""What stands further before the end of a lane was hardly printed by a running clock: zones are not followed there."""
+_SUMMER_S = 7200.0
+"""How far summer time, or another such change, moves a clock at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ def fit(lane: Lane, runs: Sequence[Run], declared: Rule | None = None) -> Civil 
         anchors += run.anchors
     if any(abs(run.constant - snapped(run)[0]) > _MOST_SKEW_S for run in runs):
         return None
+    facts = [fact for fact in facts if fact[0] > _followed_from(lane)] or facts[-1:]
     candidates = matching(local_rules(lane), facts)
     if declared is not None and matching((declared,), facts):
         segments = place(lane, declared, anchors)
@@ -134,8 +139,15 @@ def place(lane: Lane, rule: Rule, anchors: Sequence[Anchor] = ()) -> tuple[Segme
             segments += _fold(lane, utc + after, utc + before, offset_s, new_offset_s, anchors)
         offset_s = new_offset_s
     segments.append(Segment(LAST, offset_s))
+    if low < _followed_from(lane):
+        segments.insert(0, Segment(_last_before(lane, _followed_from(lane)), segments[0].offset_s, _SUMMER_S))
     start = float(lane.lines[0]) if lane.ordered else low
     return tuple(_joined([segment for segment in segments if segment.end >= start]))
+
+
+def _followed_from(lane: Lane) -> float:
+    """From which local time on zones are followed through a lane."""
+    return max(lane.walls) - _LONGEST_S
 
 
 def _printed(lane: Lane, rule: Rule) -> list[Anchor]:
@@ -162,7 +174,7 @@ def _fold(
     lane: Lane, first: float, second: float, offset_s: float, new_offset_s: float, anchors: Sequence[Anchor]
 ) -> list[Segment]:
     """Local times from `first` to `second` occur twice; file order, or anchors among them, tell which is which."""
-    doubt_s = abs(new_offset_s - offset_s)
+    doubt_s = abs(new_offset_s - offset_s) + 1.0
     if not lane.ordered:
         return [Segment(first - 1e-6, offset_s), Segment(second - 1e-6, offset_s, doubt_s)]
     start = next((i for i, wall in enumerate(lane.walls) if wall >= first), len(lane.walls))
@@ -205,7 +217,7 @@ def _with_rivals(best: tuple[Segment, ...], rivals: Sequence[tuple[Segment, ...]
     for end in ends:
         own = _covering(best, end)
         doubt_s = max(abs(_covering(rival, end).offset_s - own.offset_s) for rival in rivals)
-        result.append(Segment(end, own.offset_s, max(doubt_s, own.doubt_s)))
+        result.append(Segment(end, own.offset_s, max(doubt_s + 1.0 if doubt_s else 0.0, own.doubt_s)))
     return tuple(_joined(result))
 
 
@@ -215,7 +227,7 @@ def _covering(segments: Sequence[Segment], end: float) -> Segment:
 
 def local_rules(lane: Lane) -> tuple[Rule, ...]:
     """All ways in which local time ran around the lane, of zones with the abbreviations that it prints."""
-    found = rules(min(lane.walls) - _HALF_DAY_S, max(lane.walls) + _HALF_DAY_S)
+    found = rules(max(min(lane.walls), _followed_from(lane)) - _HALF_DAY_S, max(lane.walls) + _HALF_DAY_S)
     if not lane.printed_zones:
         return found
     return only(found, names_printing((lane.walls[p], zone) for p, zone in lane.printed_zones)) or found

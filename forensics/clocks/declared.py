@@ -12,7 +12,7 @@ from . import civil as civil_time
 from .civil import Civil
 from .lanes import Lane
 from .network import Network
-from .solution import LAST, SCHED_DRIFT, Solution
+from .solution import LAST, SCHED_DRIFT, SLEEP_S, Solution
 from .stretches import pieces
 from .zones import Rule, rule_of
 
@@ -95,4 +95,4 @@ def solution_of(lane: Lane, civil: Civil, verdict: str, note: str) -> Solution:
         frame=lane.key.host,
         note=note,
         by_line=lane.ordered,
-    ).doubted(lane.year_doubt_s)
+    ).doubted(lane.year_doubt_s + (SLEEP_S if lane.woken else 0.0))

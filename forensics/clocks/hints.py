@@ -15,10 +15,16 @@ from .lanes import Lane
 from .network import Network
 from .weak import Hint
 
-_TO_FIRST_LINE_S = 180.0
+TO_FIRST_LINE_S = 180.0
 """From a container's start to its first log line."""
 _TO_END_S = 120.0
 """From the last log line to a container's end."""
+_AT_ONCE_S = 12.0
+"""From the last line of a busy container to the end of one that is killed."""
+_KILLED_S = 5.0
+"""From the kernel's kill to the end of the container, which is printed in whole seconds."""
+EXACT = 2.5
+"""Weight of a fit within seconds: few of the offsets that exist fit so well by chance."""
 _FEW = 4
 """More starts than this fit some offset by chance; they count less."""
 _TAIL_S = 300.0
@@ -51,6 +57,8 @@ class Hints:
     """By pod; the empty key holds all."""
     ends: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     deaths: list[float] = field(default_factory=list)
+    oom_ends: list[float] = field(default_factory=list)
+    """Ends of containers that are said to have been killed for their memory."""
     tokens: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
     """Rare id → (lane index, instant) in solved lanes."""
     members: dict[int, list[tuple[int, Event]]] = field(default_factory=lambda: defaultdict(list))
@@ -63,6 +71,7 @@ class Hints:
         for store in (self.starts, self.ends, self.tokens, self.members, self.rows):
             store.clear()
         self.deaths.clear()
+        self.oom_ends.clear()
         lanes = self.network.lanes
         lasts = [
             solution.at(lane.lines[-1], lane.walls[-1])[0]
@@ -89,6 +98,8 @@ class Hints:
         if event.kind in ("container_terminated", "container_died"):
             for pod in {event.scope.pod, ""}:
                 self.ends[pod].append(seconds)
+            if event.fields.get("reason") == "OOMKilled":
+                self.oom_ends.append(seconds)
         if event.kind in _DEATHS:
             self.deaths.append(seconds)
         for token in tokens(event):
@@ -106,7 +117,7 @@ class Hints:
 
     def of(self, lane: Lane) -> list[Hint]:
         """Everything that is known about when the lane's lines were written."""
-        hints = [*self._tail(lane), *self._drops(lane), *self._shared(lane), *self._beside(lane)]
+        hints = [*self._tail(lane), *self._drops(lane), *self._shared(lane), *self._beside(lane), *self._kills(lane)]
         return hints if lane.node else [*hints, *self._life(lane)]
 
     def _life(self, lane: Lane) -> Iterator[Hint]:
@@ -117,10 +128,20 @@ class Hints:
         starts, ends = self.starts.get(pod, ()), self.ends.get(pod, ())
         for start in starts:
             weight = min(1.0, _FEW / len(set(starts)))
-            yield Hint("start", lane.walls[0], start - 2, start + _TO_FIRST_LINE_S, weight)
+            yield Hint("start", lane.walls[0], start - 2, start + TO_FIRST_LINE_S, weight)
         for end in ends:
             weight = min(1.0, _FEW / len(set(ends)))
             yield Hint("end", lane.walls[-1], end - _TO_END_S, end + 2, weight)
+            yield Hint("end", lane.walls[-1], end - _AT_ONCE_S, end + 1, EXACT * weight)
+
+    def _kills(self, lane: Lane) -> Iterator[Hint]:
+        """The kernel's kill of a container's process, and the end of a container whose reason is OOMKilled."""
+        ends = sorted(set(self.oom_ends))
+        weight = EXACT * min(1.0, _FEW / len(ends)) if ends else 0.0
+        for position, event in self.members.get(lane.index, ()):
+            if event.kind == "kernel_oom":
+                for end in ends:
+                    yield Hint("kill", lane.walls[position], end - _KILLED_S, end + 2, weight)
 
     def _tail(self, lane: Lane) -> Iterator[Hint]:
         """A log of something that still runs ends at the capture."""

@@ -24,6 +24,8 @@ EMBEDDED_LAYER = "embedded"
 """Instants that a message prints about itself; they anchor clocks and date nothing."""
 _AUDIT = regex.compile(r"audit\((\d{10}\.\d{3}):\d+\)")
 _TS = regex.compile(r"(?:^|[ {,])(?:ts=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))")
+_WOKEN = regex.compile(r"PM: (?:hibernation: )?(?:suspend|hibernation) exit\b")
+"""kernel/power/suspend.c, hibernate.c; printk's clock stands still meanwhile."""
 _MAX_SERIES_ROWS = 200_000
 _BACKWARDS_S = 2.0
 _CENTURY_S = 4102444800.0
@@ -56,6 +58,8 @@ class Lane:
     boot: int = 0
     printed_zones: list[tuple[int, str]] = field(default_factory=list)
     """(position, zone abbreviation) of a few readings that print one."""
+    woken: list[float] = field(default_factory=list)
+    """Printed times at which the machine woke up, in lanes of kernel logs that count since boot."""
     year: int | None = None
     """Year of the first line, where none is printed."""
     year_note: str = ""
@@ -131,10 +135,29 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
             lane.ordered = key.form is not StampForm.AGE and _in_order(lane.walls)
             result.lanes.append(lane)
             result.by_key.setdefault(key, []).append(lane.index)
+    _wake(result, events, found)
     for number, places in found.items():
         last = max(len(events[number].stamps) - 1, *places)
         result.places[number] = tuple(places.get(position, (-1, -1)) for position in range(last + 1))
     return result
+
+
+def _wake(lanes: Lanes, events: Sequence[Event], found: Mapping[int, Mapping[int, tuple[int, int]]]) -> None:
+    """Fill `woken` of the lanes of a kernel log; they share it, whomever its lines belong to."""
+    woken: dict[tuple[str, StampForm, int], list[float]] = {}
+    for number, places in found.items():
+        if events[number].channel == "kernel" and _WOKEN.search(events[number].text):
+            for index, position in places.values():
+                lane = lanes.lanes[index]
+                woken.setdefault((lane.key.source, lane.key.form, lane.boot), []).append(lane.walls[position])
+    for lane in lanes.lanes:
+        if _since_boot(lane.key):
+            lane.woken = sorted(woken.get((lane.key.source, lane.key.form, lane.boot), ()))
+
+
+def _since_boot(key: LaneKey) -> bool:
+    """Whether times of a lane are seconds since boot, printed as such or rendered by dmesg."""
+    return key.form is StampForm.BOOT or key.layer == "dmesg"
 
 
 def plausible(form: StampForm, seconds: float) -> bool:

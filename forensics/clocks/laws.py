@@ -29,6 +29,8 @@ class Testimony:
     doubt_s: float = 0.0
     sure: bool = False
     """Whether enough of the witnesses are solved or exact themselves."""
+    doubtful: tuple[Anchor, ...] = ()
+    """What witnesses say at whose time their own clock was set: too unsure to solve anything, but not to be ignored."""
 
 
 def exact(lane: Lane) -> Solution:

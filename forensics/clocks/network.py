@@ -21,6 +21,8 @@ from .zones import Rule
 
 _YEAR_S = 365.2425 * 86400
 _MOST_LINKS = 3000
+_MOST_STEP_S = 1800.0
+"""Larger doubts of a witness are zones that nobody knows, and say nothing about one place."""
 _LAG_S = {Kind.RECORD: 0.0, Kind.TEXT: 0.0, Kind.FACT: 1.0, Kind.LOOSE: 15.0}
 """How far apart two readings of one moment may be, beyond their printed units."""
 
@@ -91,19 +93,24 @@ class Network:
             off = round(median(anchor.constant for anchor in said.anchors) / _YEAR_S)
             if off:
                 years.shift(lane, off)
-                lane.year_note, lane.year_doubt_s = "year from anchors", 0.0
+                lane.year_note = "year from anchors"
                 said = self._testimony(lane)
+            lane.year_doubt_s = 0.0  # the year is the witnesses', with whatever doubt they have
         found = estimate(said.anchors, SCHED_DRIFT if lane.key.layer == "dmesg" else 0.0)
         if found.refused:
             self.refused[lane.index] = (
                 f"{len(found.strays)} anchors disagree (scatter {found.scatter_s:.0f} s): not corrected by them"
             )
             return None
+        found = replace(found, strays=found.strays + said.doubtful)
         if lane.key.form is StampForm.BOOT:
             solution = boot_solution(lane, found, said)
         else:
             solution = local_solution(lane, found, declared, said)
-        return replace(solution, pieces=with_strays(lane, solution.pieces, found))
+        blur_s = lane.resolution_s if lane.resolution_s >= 0.5 else 0.0
+        return replace(
+            solution, pieces=with_strays(lane, solution.pieces, found), breaks=tuple(lane.woken), blur_s=blur_s
+        )
 
     def _testimony(self, lane: Lane) -> Testimony:
         """What solved lanes say about a lane.
@@ -133,7 +140,13 @@ class Network:
         clearest_s = min(told.doubt_s for told in frames[frame].values())
         heard = [told for told in frames[frame].values() if told.doubt_s <= clearest_s + GATE_S]
         sure = sum(told.sure for told in heard) >= min(ENOUGH, len(heard))
-        return Testimony(tuple(told.anchor for told in heard), frame, median(told.doubt_s for told in heard), sure)
+        doubtful = tuple(
+            replace(told.anchor, half_width_s=told.width_s)
+            for told in frames[frame].values()
+            if clearest_s + GATE_S < told.doubt_s < _MOST_STEP_S
+        )
+        anchors = tuple(told.anchor for told in heard)
+        return Testimony(anchors, frame, median(told.doubt_s for told in heard), sure, doubtful)
 
     def _anchor(self, lane: Lane, link: Link, sure: bool) -> tuple[int, _Told]:
         inner = link.first[0] == lane.index

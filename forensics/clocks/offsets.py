@@ -160,10 +160,14 @@ def _contiguous(labelled: Sequence[tuple[int, Anchor]]) -> list[list[tuple[int, 
 
 
 def _without_lag(anchors: Sequence[Anchor]) -> list[Anchor]:
-    """Drop anchors whose witness was late: a delay only makes the constant larger than that of the neighbours."""
+    """Drop anchors whose witness was late: a delay only makes the constant larger than that of the neighbours.
+
+    What most of the lane says is no delay, even beside a few anchors that say less.
+    """
     kept: list[Anchor] = []
+    usual = median(anchor.constant for anchor in anchors) if anchors else 0.0
     for position, anchor in enumerate(anchors):
-        if anchor.lagging:
+        if anchor.lagging and abs(anchor.constant - usual) > GATE_S:
             around = anchors[max(position - _NEIGHBOURS, 0) : position + _NEIGHBOURS + 1]
             constants = sorted(other.constant for other in around if other.lagging)
             promptest = constants[len(constants) // 4]  # not the very first: a clock may be set between the stamps

@@ -2,13 +2,14 @@
 
 Zone and skew are kept apart: a zone is a multiple of fifteen minutes, a skew is what remains. Within one host nothing
 shows a skew; it needs a fact that two machines stamped. The API server stamps every event that a kubelet sends
-(`metadata.creationTimestamp`), within a second of the kubelet's own time.
+(`metadata.creationTimestamp`), within a second of the kubelet's own time. Without an API server there is what the
+node's time service says of itself (`chronyc tracking`), which holds for the moment of the capture.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -51,9 +52,26 @@ def of_hosts(lanes: Lanes, steps: Steps, given: Mapping[str, float]) -> dict[str
         skew = _measured(host, anchors)
         if skew is not None:
             skews[host] = skew
+    for host, skew in _said(lanes):
+        if host not in found and not any(step.host == host for step in steps.steps):
+            skews.setdefault(host, skew)
     for host, seconds in given.items():
         skews[lanes.stampers.canonical(host)] = Skew(seconds, 0.0, "solved", note=f"skew of {host} given")
     return skews
+
+
+def _said(lanes: Lanes) -> Iterator[tuple[str, Skew]]:
+    """Offsets from the network's time, as a time service states them: before, the clock may have been further off."""
+    for event in lanes.events:
+        offset_s = event.fields.get("offset_s")
+        host = lanes.stampers.host(event)
+        if event.channel != "clock" or not isinstance(offset_s, float) or not host or abs(offset_s) <= 1.0:
+            continue
+        if event.fields.get("leap_status") != "Not synchronised":
+            way = "ahead" if offset_s > 0 else "behind"
+            note = f"the clock of {host} runs {abs(offset_s):.0f} s {way}, by its time service ({event.locator})"
+            anchor = ClockAnchor(event.locator, event.locator, 0.0)
+            yield host, Skew(round(offset_s, 2), abs(offset_s) + 1.0, "assumed", (anchor,), note=note)
 
 
 def _measured(host: str, anchors: list[ClockAnchor]) -> Skew | None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from ..model import Basis, ClockAnchor
 
 LAST = float("inf")
+SLEEP_S = 86400.0
+"""A machine whose sleep nobody measured is taken to have slept no longer than a day."""
 SCHED_DRIFT = 1e-4
 """Seconds since boot run at the crystal's rate, which is off by up to 100 ppm."""
 
@@ -47,6 +49,10 @@ class Solution:
     note: str = ""
     by_line: bool = True
     """Whether `end` of a piece is a line."""
+    breaks: tuple[float, ...] = ()
+    """Printed times, ascending, at which the machine woke up from a sleep that its seconds since boot do not count."""
+    blur_s: float = 0.0
+    """What is printed within this before a break may stand on either side of it."""
 
     @property
     def doubt_s(self) -> float:
@@ -85,11 +91,11 @@ class Solution:
     def _constant(self, piece: Piece, wall: float) -> tuple[float, float]:
         walls, constants = piece.walls, piece.constants
         if len(walls) == 1:
-            return constants[0], piece.doubt_s + self.drift * abs(wall - walls[0])
+            return constants[0], piece.doubt_s + self._wander(wall, walls[0])
         right = bisect_left(walls, wall)
         if right == 0 or right == len(walls):
             nearest = 0 if right == 0 else -1
-            return constants[nearest], piece.doubt_s + self.drift * abs(wall - walls[nearest])
+            return constants[nearest], piece.doubt_s + self._wander(wall, walls[nearest])
         if walls[right] == wall:
             return constants[right], piece.doubt_s
         left = right - 1
@@ -98,8 +104,18 @@ class Solution:
         constant = constants[left] + share * (constants[right] - constants[left])
         jump = abs(constants[right] - constants[left]) - 2 * self.drift * span
         if jump > 1.0:  # not drift: a suspend or a step lies somewhere between the two
+            woken = [known for known in self.breaks if walls[left] < known <= walls[right]]
+            if woken and not woken[0] - self.blur_s <= wall < woken[-1] + self.blur_s:
+                side = left if wall < woken[0] else right
+                return constants[side], piece.doubt_s + self.drift * span
             return (constants[left] + constants[right]) / 2, piece.doubt_s + jump / 2 + self.drift * span
         return constant, piece.doubt_s + self.drift * min(wall - walls[left], walls[right] - wall)
+
+    def _wander(self, wall: float, known: float) -> float:
+        """How far the constant may be from where it is known: by drift, and by sleep between the two."""
+        first, last = min(wall, known) - self.blur_s, max(wall, known) + self.blur_s
+        slept = any(first < woken <= last for woken in self.breaks)
+        return self.drift * abs(wall - known) + (SLEEP_S if slept else 0.0)
 
 
 def constant_piece(constant: float, walls: Sequence[float], doubt_s: float = 0.0, end: float = LAST) -> Piece:

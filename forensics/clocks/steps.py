@@ -172,7 +172,10 @@ def _witnessed(
         return None
     lane = lanes.lanes[index]
     low, high = max(position - _AROUND, 0), min(position + _AROUND + 1, len(lane.walls))
-    shown = [solution.at(lane.lines[i], lane.walls[i])[0] for i in range(low, high)]
+    told = [solution.at(lane.lines[i], lane.walls[i]) for i in range(low, high)]
+    shown = [instant for instant, _ in told]
+    if max(doubt_s for _, doubt_s in told) > _PLACED_S:  # an hour that occurs twice, or the like: as printed
+        shown = [shown[0] + lane.walls[i] - lane.walls[low] for i in range(low, high)]
     jumps = [later - earlier for earlier, later in pairwise(shown)]
     if not jumps:
         return None
@@ -180,7 +183,7 @@ def _witnessed(
     size_s = abs(amount)
     nearest = sorted(range(len(jumps)), key=lambda at: abs(low + at + 1 - position))
     falls = [at for at in nearest if -jumps[at] > max(_LEAST_S, 0.5 * size_s)]
-    leaps = [at for at in nearest if size_s > _LEAST_S and jumps[at] >= 0.8 * size_s]
+    leaps = [at for at in nearest if amount > _LEAST_S and jumps[at] >= 0.8 * size_s]  # any gap looks like a leap
     if falls:
         at = falls[0]
         ahead_s, doubt_s = size_s or -jumps[at], 1.0 if size_s else -jumps[at]

@@ -8,7 +8,7 @@ from statistics import median
 
 from .civil import NO_SKEW_S, Civil, snapped
 from .lanes import Lane
-from .offsets import Estimate, Run, knots
+from .offsets import Anchor, Estimate, Run, knots
 from .solution import LAST, Piece
 
 _ROUNDING_S = 0.5
@@ -84,12 +84,16 @@ def with_strays(lane: Lane, pieces: tuple[Piece, ...], found: Estimate) -> tuple
     leading = [stray for stray in found.strays if stray.order < first.order]
     trailing = [stray for stray in found.strays if stray.order > last.order]
     if leading:
-        doubt_s = max(abs(stray.constant - found.runs[0].constant) for stray in leading)
+        doubt_s = max(_off(stray, found.runs[0]) for stray in leading)
         pieces = _doubted(pieces, float("-inf"), first.order - 1e-6, doubt_s)
     if trailing:
-        doubt_s = max(abs(stray.constant - found.runs[-1].constant) for stray in trailing)
+        doubt_s = max(_off(stray, found.runs[-1]) for stray in trailing)
         pieces = _doubted(pieces, last.order, LAST, doubt_s)
     return pieces
+
+
+def _off(stray: Anchor, run: Run) -> float:
+    return abs(stray.constant - run.constant) + stray.half_width_s
 
 
 def _doubted(pieces: Sequence[Piece], start: float, end: float, doubt_s: float) -> tuple[Piece, ...]:

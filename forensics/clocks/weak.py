@@ -29,6 +29,9 @@ class Hint:
     high: float
     weight: float = 1.0
 
+    def fits(self, offset_s: float) -> bool:
+        return self.low <= self.wall + offset_s <= self.high
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -46,7 +49,7 @@ def choose(hints: Iterable[Hint], priors: Mapping[float, float], possible: Seque
     groups: dict[str, dict[float, float]] = defaultdict(dict)
     for hint in hints:
         for offset_s in possible:
-            if hint.low <= hint.wall + offset_s <= hint.high:
+            if hint.fits(offset_s):
                 scores = groups[hint.group]
                 scores[offset_s] = max(scores.get(offset_s, 0.0), hint.weight)
     totals = {

@@ -65,6 +65,8 @@ OFFSETS_S = tuple(sorted(0.0 - 60.0 * minutes for minutes in UTCOFFSETS_MIN))
 """The same as seconds to be added to a printed local time."""
 _DAY_S = 86400.0
 _STEP_S = 5 * _DAY_S
+_LONG_S = 400 * _DAY_S
+"""Files with longer spans share what is computed for whole years."""
 _MOST_STEPS = 200
 """Longer spans are looked at in larger steps, which still find summer time."""
 _WELL_KNOWN = (
@@ -133,22 +135,31 @@ def rule_of(zone: tzinfo, name: str, start_s: float, end_s: float) -> Rule:
 
 
 def rules(start_s: float, end_s: float) -> tuple[Rule, ...]:
-    """All zones, grouped by how they run between two instants (widened to whole days)."""
-    return _rules(floor(_clamp(start_s) / _DAY_S), ceil(_clamp(end_s) / _DAY_S))
+    """All zones, grouped by how they run between two instants (widened to whole days, long spans to whole years)."""
+    first_s, last_s = _clamp(start_s), _clamp(end_s)
+    if last_s - first_s > _LONG_S:
+        first_s, last_s = _new_year(first_s, 0), _clamp(_new_year(last_s, 1))
+    return _rules(floor(first_s / _DAY_S), ceil(last_s / _DAY_S))
+
+
+def _new_year(utc_s: float, later: int) -> float:
+    return datetime(datetime.fromtimestamp(utc_s, UTC).year + later, 1, 1, tzinfo=UTC).timestamp()
 
 
 @lru_cache(maxsize=64)
 def _rules(first_day: int, last_day: int) -> tuple[Rule, ...]:
     groups: dict[tuple[float, tuple[tuple[float, float], ...]], list[str]] = {}
-    for name in _names():
-        run = _changes(zoneinfo.ZoneInfo(name), first_day * _DAY_S, last_day * _DAY_S)
+    for name, zone in _zones().items():
+        run = _changes(zone, first_day * _DAY_S, last_day * _DAY_S)
         groups.setdefault(run, []).append(name)
     return tuple(Rule(tuple(names), first, changes) for (first, changes), names in sorted(groups.items()))
 
 
 @lru_cache(maxsize=1)
-def _names() -> tuple[str, ...]:
-    return tuple(sorted(name for name in zoneinfo.available_timezones() if "/" in name and name[:4] != "Etc/"))
+def _zones() -> dict[str, zoneinfo.ZoneInfo]:
+    """All zones of the world, by name. zoneinfo itself keeps eight and would read the files again and again."""
+    names = sorted(name for name in zoneinfo.available_timezones() if "/" in name and name[:4] != "Etc/")
+    return {name: zoneinfo.ZoneInfo(name) for name in names}
 
 
 def fold_rules(before_wall_s: float, after_wall_s: float, slack_s: float = 900.0) -> tuple[Rule, ...]:
@@ -177,8 +188,7 @@ def names_printing(printed: Iterable[tuple[float, str]]) -> frozenset[str]:
 @lru_cache(maxsize=64)
 def _names_printing(printed: tuple[tuple[float, str], ...]) -> frozenset[str]:
     kept = []
-    for name in _names():
-        zone = zoneinfo.ZoneInfo(name)
+    for name, zone in _zones().items():
         for wall_s, abbreviation in printed:
             local = datetime.fromtimestamp(wall_s, UTC).replace(tzinfo=zone)
             if abbreviation not in (local.tzname(), local.replace(fold=1).tzname()):
@@ -190,9 +200,10 @@ def _names_printing(printed: tuple[tuple[float, str], ...]) -> frozenset[str]:
 
 def printed_offset(name: str, wall_s: float, abbreviation: str) -> float | None:
     """The offset (to be added to local time) with which a zone prints an abbreviation at a local time."""
-    if name not in _names():
+    zone = _zones().get(name)
+    if zone is None:
         return None
-    local = datetime.fromtimestamp(wall_s, UTC).replace(tzinfo=zoneinfo.ZoneInfo(name))
+    local = datetime.fromtimestamp(wall_s, UTC).replace(tzinfo=zone)
     offsets = {
         -(moment.utcoffset() or timedelta()).total_seconds()
         for moment in (local, local.replace(fold=1))

@@ -7,7 +7,9 @@ ends of engine lives. Two witnesses belong to one death when they speak of the s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import regex
 
 from ..model import Event, Finding
 from .entities import ENGINE_COMM, Entities
@@ -22,22 +24,9 @@ LINGER_S = 180.0
 """A container may outlive its dead engine this long (watchdogs, grace periods)."""
 PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill")
 WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
-WITNESS_SIGNATURES = frozenset(
-    {
-        "k8s.evicted",
-        "kubelet.pod_evicted",
-        "ray.memory_monitor_kill",
-        "oomd.pressure_kill",
-        "oomd.swap_kill",
-        "oomd.earlyoom_sigkill",
-        "oomd.earlyoom_sigterm",
-        "oomd.nohang_kill",
-        "systemd.unit_oom_killed",
-        "systemd.scope_oom",
-        "systemd.oomd_killed_unit",
-        *PROBE_KILLS,
-    }
-)
+_INSTANCE = regex.compile(r"[-_]\d+$")
+"""`vllm-1` is the first instance of the compose service `vllm`."""
+_KILLED = frozenset({"Killed", "SIGKILL"})
 
 
 @dataclass(slots=True)
@@ -51,9 +40,16 @@ class _Draft:
 
 
 def build(
-    events: Sequence[Event], findings: Sequence[Finding], lives: Sequence[Life], entities: Entities
+    events: Sequence[Event],
+    findings: Sequence[Finding],
+    lives: Sequence[Life],
+    entities: Entities,
+    witnesses: frozenset[str],
 ) -> tuple[Death, ...]:
-    """All deaths, by time. A life that goes on to the end of its log is no death."""
+    """All deaths, by time. A life that goes on to the end of its log is no death.
+
+    `witnesses` are the ids of signatures that report an end.
+    """
     drafts: list[_Draft] = []
     of_entity: dict[str, list[Life]] = {}
     for life in lives:
@@ -65,7 +61,7 @@ def build(
     kills = {(f.locator.source, f.locator.line) for f in findings if f.signature in PROBE_KILLS}
     containers = _containers(events, entities)
     stirring = _stirring(events, entities)
-    for event in _witnesses(events, findings):
+    for event in _witnesses(events, findings, witnesses, entities):
         entity = entities.of(event) or (_sole_engine(drafts, event) if event.kind == "kernel_oom" else "")
         if _of_sidecar(event, containers.get(entity, {})):
             continue
@@ -99,17 +95,45 @@ def _followed(life: Life, siblings: Sequence[Life]) -> bool:
     return False
 
 
-def _witnesses(events: Sequence[Event], findings: Sequence[Finding]) -> Iterator[Event]:
+def _witnesses(
+    events: Sequence[Event], findings: Sequence[Finding], signatures: frozenset[str], entities: Entities
+) -> Iterator[Event]:
     seen: set[tuple[str, int]] = set()
     for event in events:
         if event.kind in WITNESS_KINDS and not _harmless(event):
             seen.add((event.locator.source, event.locator.line))
             yield event
-    for finding in findings:
+    told = [f for f in findings if f.signature in signatures and not f.quoted]
+    for finding in told:
         key = (finding.locator.source, finding.locator.line)
-        if finding.signature in WITNESS_SIGNATURES and not finding.quoted and key not in seen:
+        if key not in seen:
             seen.add(key)
-            yield finding.event
+            yield _told(finding, told, entities)
+
+
+def _told(finding: Finding, others: Sequence[Finding], entities: Entities) -> Event:
+    """A report of an end as a witness: what the signature read is among its fields, and whom it names is its owner."""
+    fields = {**finding.event.fields, **finding.fields}
+    signal = fields.get("signal")
+    if "exit_code" not in fields and isinstance(signal, int):
+        fields["exit_code"] = 128 + signal
+    elif "exit_code" not in fields and fields.get("signal_name") in _KILLED:
+        fields["exit_code"] = 137
+    event = replace(finding.event, fields=fields)
+    name = _named(finding)
+    if not name or event.scope.container or event.scope.pod:
+        return event
+    alone = {_named(f) for f in others if f.locator.source == finding.locator.source} == {name}
+    known = f"ctr:{name}" in entities
+    if known or not (alone or ENGINE_COMM.search(name)):
+        return replace(event, scope=replace(event.scope, container=name))
+    return event  # whoever writes the log
+
+
+def _named(finding: Finding) -> str:
+    """The container or program that a report of an end names, without the number of its instance."""
+    name = finding.fields.get("container") or finding.fields.get("process") or ""
+    return _INSTANCE.sub("", str(name))
 
 
 def _harmless(event: Event) -> bool:

@@ -62,7 +62,8 @@ def build_case(
         kinds.setdefault(event.kind, []).append(event)
     phases = {s.id: s.phase for s in library.signatures.values() if s.phase}
     found_lives = lives.build(events, at, phases, samples, joined)
-    found_deaths = death_stage.build(events, findings, found_lives, joined)
+    witnesses = frozenset(s.id for s in library.signatures.values() if s.witness)
+    found_deaths = death_stage.build(events, findings, found_lives, joined, witnesses)
     case = Case(
         sources,
         events,

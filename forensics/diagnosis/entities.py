@@ -76,6 +76,9 @@ class Entities:
     def same(self, left: str, right: str) -> bool:
         return bool(left) and bool(right) and self._find(left) == self._find(right)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._parent
+
     def members(self, entity: str) -> tuple[str, ...]:
         root = self._find(entity)
         return tuple(sorted(name for name in self._parent if self._find(name) == root))

@@ -42,6 +42,17 @@ WEAK = frozenset(
         "derived.probe_budget_met",
         "derived.gpu_leak_suspected",
         "torch.unknown_error",
+        "slurm.oom_kill",
+        "slurm.task_oom",
+        "slurm.accounting_oom",
+        "nomad.oom_killed",
+        "ecs.oom",
+        "ecs.health_check_failed",
+        "kernel.amdgpu_ring_timeout",
+        "kernel.amdgpu_reset",
+        "kernel.fork_rejected",
+        "k8s.taint_eviction",
+        "trtllm.executor_oom",
     }
 )
 """Findings that fix the family of a cause, not the member."""
@@ -161,23 +172,28 @@ def first_s(findings: Sequence[Finding]) -> float:
     return min(dated, default=0.0 if findings else float("inf"))
 
 
-def key(draft: Hypothesis) -> tuple[bool, bool, int, float, int, int, str]:
+def key(draft: Hypothesis) -> tuple[bool, tuple[bool, bool], int, float, int, int, str]:
     """What hypotheses are ranked by, in this order; the smallest wins.
 
-    No decisive finding, only weak ones, contradictions, time of the first decisive finding, decisive ones, supporting
-    ones, id.
+    No decisive finding, only hearsay or only weak ones, contradictions, time of the first decisive finding, decisive
+    ones, supporting ones, id.
     """
     moment = first_s(draft.decisive)
     bucket = moment if moment == float("inf") else moment // SAME_MOMENT_S
     return (
         not draft.decisive,
-        all(f.signature in WEAK for f in draft.decisive),
+        (all(map(is_hearsay, draft.decisive)), all(f.signature in WEAK for f in draft.decisive)),
         len({f.signature for f in draft.against}),
         bucket,
         -len({f.signature for f in draft.decisive}),
         -len({f.signature for f in draft.supporting}),
         draft.cause.id,
     )
+
+
+def is_hearsay(finding: Finding) -> bool:
+    """True for what a person told, and for what was concluded from it."""
+    return finding.hearsay or any(map(is_hearsay, finding.rests_on))
 
 
 def _is_bare(finding: Finding) -> bool:
@@ -189,7 +205,7 @@ def _is_bare(finding: Finding) -> bool:
 def _confidence(draft: Hypothesis, context_lines: int) -> Confidence:
     if not draft.decisive:
         return Confidence.POSSIBLE if draft.supporting else Confidence.UNDETERMINED
-    strong = [f for f in draft.decisive if f.signature not in WEAK]
+    strong = [f for f in draft.decisive if f.signature not in WEAK and not is_hearsay(f)]
     if draft.against or not strong:
         return Confidence.POSSIBLE
     if all(f.signature in UNKNOWN_ERRORS or _is_bare(f) for f in strong):

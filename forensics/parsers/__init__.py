@@ -7,34 +7,44 @@ from __future__ import annotations
 
 from ..sources import Format
 from . import (
+    changes,
     claims,
+    coredumps,
     dmesg_json,
     docker,
     documents,
     earlyoom,
     engine,
     engine_config,
+    exports,
+    helm,
     journal,
     journal_documents,
     k8s_objects,
     k8s_text,
     kernel,
     kubectl_lines,
+    kubectl_replies,
     kubelet,
+    leftovers,
     log,
     metrics,
+    notes,
     nvidia_csv,
     nvidia_text,
     output,
+    proxy,
     ray,
     readings,
     runtime,
+    sacct,
     sadf,
     sar,
     snapshot,
     systemctl,
     systemd,
     timeseries,
+    unit_files,
 )
 from .log import Dialect
 
@@ -48,10 +58,10 @@ DIALECTS: dict[str, Dialect] = {
     "host": log.combined("host", journal.DIALECT, engine.OUTPUT),
     "engine": engine.DIALECT,
     "ray": ray.DIALECT,
-    "container": engine.OUTPUT,
+    "container": log.combined("container", engine.OUTPUT, proxy.DIALECT),
     "oomd": earlyoom.DIALECT,
     "plain": log.combined(
-        "plain", Dialect("plain", anchors=claims.ANCHORS), kernel.PLAIN, systemd.PLAIN, engine.OUTPUT
+        "plain", Dialect("plain", anchors=claims.ANCHORS), kernel.PLAIN, systemd.PLAIN, engine.OUTPUT, proxy.DIALECT
     ),
 }
 
@@ -62,7 +72,11 @@ FORMATS: tuple[Format, ...] = (
     k8s_text.TABLE,
     kubectl_lines.MESSAGE,
     kubectl_lines.SECTIONS,
+    kubectl_replies.FORMAT,
+    *helm.FORMATS,
+    *exports.FORMATS,
     docker.EVENTS,
+    sacct.FORMAT,
     docker.INSPECT,
     docker.PS,
     documents.COMPOSE,
@@ -72,6 +86,9 @@ FORMATS: tuple[Format, ...] = (
     *journal_documents.FORMATS,
     *journal.FORMATS,
     *systemctl.FORMATS,
+    unit_files.FORMAT,
+    *coredumps.FORMATS,
+    earlyoom.FORMAT,
     engine_config.FORMAT,
     nvidia_csv.FORMAT,
     *nvidia_text.FORMATS,
@@ -81,5 +98,8 @@ FORMATS: tuple[Format, ...] = (
     sar.FORMAT,
     *sadf.FORMATS,
     ray.STATUS,
+    changes.FORMAT,
+    *leftovers.FORMATS,
     output.FORMAT,
+    *notes.FORMATS,
 )

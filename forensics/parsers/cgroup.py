@@ -7,10 +7,9 @@ is the heading or the command above them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
-
-import regex
 
 from ..model import Event, Locator
 from .cgroup_path import path_scope
@@ -47,19 +46,19 @@ _KEYED = ("memory.events.local", "memory.events", "memory.swap.events", "memory.
 NAMES = (*sorted(_SINGLE, key=len, reverse=True), *_KEYED, "memory.pressure")
 UNLIMITED = 1 << 62
 """Version 1 prints 9223372036854771712 for no limit."""
-_ALTERNATIVES = "|".join(regex.escape(name) for name in sorted(NAMES, key=len, reverse=True))
-_NAME = regex.compile(rf"(?<![\w.])(?:{_ALTERNATIVES})(?!\w|\.[a-z]+\.)")
-_OTHER_NAME = regex.compile(
+_ALTERNATIVES = "|".join(re.escape(name) for name in sorted(NAMES, key=len, reverse=True))
+_NAME = re.compile(rf"(?<![\w.])(?:{_ALTERNATIVES})(?!\w|\.[a-z]+\.)")
+_OTHER_NAME = re.compile(
     r"(?<![\w.])(?:memory|pids|cgroup|cpu|cpuset)\.(?!(?:txt|log|csv|json|out|err)\b)[a-z][a-z0-9_.]+"
 )
-_NUMBERS = regex.compile(r"(?:[a-z_.]+ )?(?:-?\d+(?:[ -]\d+)*|max)")
+_NUMBERS = re.compile(r"(?:[a-z_.]+ )?(?:-?\d+(?:[ -]\d+)*|max)")
 """What other controller files hold; they are known and say nothing here."""
-_NUMBER = regex.compile(r"\d{1,20}|max")
-_PAIR = regex.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,20})")
-_GREPPED = regex.compile(
+_NUMBER = re.compile(r"\d{1,20}|max")
+_PAIR = re.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,20})")
+_GREPPED = re.compile(
     r"(?P<path>\S*?)(?P<name>memory\.[a-z_.]+|pids\.[a-z.]+|cgroup\.[a-z.]+): ?(?P<rest>\S.*)"
 )
-_PRESSURE = regex.compile(
+_PRESSURE = re.compile(
     r"(?P<kind>some|full) avg10=(?P<a>[\d.]+) avg60=(?P<b>[\d.]+) avg300=(?P<c>[\d.]+) total=(?P<total>\d+)"
 )
 
@@ -122,7 +121,7 @@ def read(section: Section, source: str) -> list[Event]:
     )
 
 
-def _read_grepped(section: Section, source: str, grepped: list[regex.Match[str] | None]) -> Iterator[Event]:
+def _read_grepped(section: Section, source: str, grepped: list[re.Match[str] | None]) -> Iterator[Event]:
     """`grep . /sys/fs/cgroup/memory.*`: every line names its file."""
     files: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for i, found in enumerate(grepped):

@@ -9,11 +9,10 @@ any header between lines that have one is the rest of a message, not a message.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import replace
-
-import regex
 
 from .envelopes.kernel import is_bare
 from .records import APPLICATIONS, MACHINE, Record, unwrap
@@ -24,7 +23,7 @@ PART_LINES, PART_LINES_APART = 10, 3
 line fewer will do, and behind as few lines of the application a paste is the likelier story."""
 ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "dmesg", "journalctl")
 """Literals of headings between the parts of a file."""
-_STAMP = regex.compile(r"\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)? ")
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)? ")
 
 
 def settle(records: Sequence[Record], channel: str) -> list[Record]:
@@ -34,13 +33,13 @@ def settle(records: Sequence[Record], channel: str) -> list[Record]:
 
 def _enclosed(records: list[Record], channel: str) -> list[Record]:
     engines = [record for record in records if _is_engine(record)]
-    if not engines:
+    # klog and logrus are what tells speakers apart in `journalctl -o cat`, whose default is nobody's
+    claims = [r for r in records if not r.output and r.channel in MACHINE and (r.machine or channel in APPLICATIONS)]
+    if not engines or not claims:
         return records
     lines = [record.line for record in engines]
     shapes = {_shape(record) for record in engines} - {""}
     borders = [record.line for record in records if not record.envelopes and _is_heading(record.text)]
-    # klog and logrus are what tells speakers apart in `journalctl -o cat`, whose default is nobody's
-    claims = [r for r in records if not r.output and r.channel in MACHINE and (r.machine or channel in APPLICATIONS)]
     tail = _is_part([record for record in records if record.line > lines[-1]], claims, len(engines))
     taken = set()
     for record in claims:

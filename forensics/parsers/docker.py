@@ -1,5 +1,7 @@
 """docker and crictl: `docker events`, `docker inspect`, `docker ps`, `crictl inspect`, `crictl ps`.
 
+Documents of ECS and Nomad that hold the state of containers come in by the same door (`task_states`).
+
 Formats: docker CLI 20 to 28, moby `daemon`, podman's events, cri-tools.
 """
 
@@ -21,16 +23,18 @@ from .k8s_values import instant_at, known, shown, terminated_text
 from .located import Object, dig, int_at, line_at, object_at, strings_at, text_at
 from .numerals import is_whole
 from .tables import Header, header_of
+from .task_states import is_task_states, task_events
 
 LAYER = "docker"
 _EVENT = regex.compile(
-    r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d| [+-]\d{4} \w+)) "
+    r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d| [+-]\d{4} \w+)?) "
     r"(?P<type>container|image|network|volume|daemon|plugin|pod) "
     r"(?P<action>exec_\w+(?:: [^(]*)?|\w+(?:: \w+)?) ?(?P<id>[\w.:/@-]*)"
     r"(?: \((?P<attributes>.*)\))?\s*"
 )
 _ATTRIBUTE = regex.compile(r"(?P<key>[\w./-]+)=(?P<value>.*?)(?=, [\w./-]+=|$)", regex.DOTALL)
-_JSON_EVENT = regex.compile(r'\{(?=.*"Type":"container")(?=.*"Action":").*\}\s*')
+_JSON_EVENT = regex.compile(r'\{(?=.*"[Tt]ype": ?"container")(?=.*"(?:[Aa]ction|Status)": ?").*\}\s*')
+_SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
 
 
 def _scope(name: str, identity: str, labels: Mapping[str, Any]) -> Scope:
@@ -53,12 +57,22 @@ def _signal_of(exit_code: int | None) -> int | None:
     return exit_code - 128 if exit_code is not None and 128 < exit_code <= 192 else None
 
 
+def _signal_number(text: str) -> int | None:
+    """`9`, `KILL`, `SIGKILL`."""
+    return _SIGNALS.get(text.upper().removeprefix("SIG"), _number(text))
+
+
 def read_events(text: str, source: str) -> Parsed:
-    """Lines of `docker events`, text or JSON. Executions of health checks are left out: they end always."""
+    """`docker events`, text or JSON. Executions of health checks are left out: they end always."""
     lines = text.split("\n")
     events = [
         event for number, line in enumerate(lines, 1) if (event := _event(line, number, source)) is not None
     ]
+    if not events and text.lstrip()[:1] in ("{", "["):
+        documents = [document.value for document in read_json(text)]
+        found = [e for value in documents for e in (value if isinstance(value, list) else [value])]
+        told = (_json_event(entry, entry.line, source) for entry in found if isinstance(entry, Object))
+        events = [event for event in told if event is not None]
     return quoted(events, lines)
 
 
@@ -74,20 +88,39 @@ def _event(line: str, number: int, source: str) -> Event | None:
             entry = json.loads(line)
         except (ValueError, RecursionError):
             return None
-        attributes = dig(entry, "Actor", "Attributes")
-        labels = {k: str(v) for k, v in attributes.items()} if isinstance(attributes, dict) else {}
-        kind, action, identity = "container", text_at(entry, "Action"), text_at(entry, "Actor", "ID")
-        nanos, seconds = int_at(entry, "timeNano"), int_at(entry, "time")
-        exact = nanos / 1e9 if nanos is not None else seconds
-        stamp = stamps.instant(float(exact), LAYER, 1e-6 if nanos else 1.0) if exact is not None else None
+        return _json_event(entry, number, source) if isinstance(entry, dict) else None
     else:
         return None
-    if kind != "container" or action.startswith("exec_"):
+    return _happened(kind, action, identity, labels, stamp, Locator(source, number, number))
+
+
+def _json_event(entry: Mapping[str, Any], number: int, source: str) -> Event | None:
+    """An object of docker, of `docker compose events` (lower case), or of podman (`Status` for the action)."""
+    value = {key.lower(): item for key, item in entry.items()}
+    actor = value.get("actor")
+    attributes = dig(actor, "Attributes") or value.get("attributes")
+    labels = {k: str(v) for k, v in attributes.items()} if isinstance(attributes, dict) else {}
+    for key, name in (("name", "name"), ("containerexitcode", "exitCode"), ("service", "com.docker.compose.service")):
+        if isinstance(value.get(key), str | int):
+            labels.setdefault(name, str(value[key]))
+    action = str(value.get("action") or value.get("status") or "")
+    identity = text_at(actor, "ID") or text_at(value, "id")
+    nanos, seconds = int_at(value, "timenano"), int_at(value, "time")
+    exact = nanos / 1e9 if nanos is not None else seconds
+    stamp = stamps.instant(float(exact), LAYER, 1e-6 if nanos else 1.0) if exact is not None else None
+    stamp = stamp or stamps.iso(text_at(value, "time"), LAYER)
+    return _happened(text_at(value, "type"), action, identity, labels, stamp, Locator(source, number, number))
+
+
+def _happened(
+    kind: str, action: str, identity: str, labels: Mapping[str, str], stamp: RawStamp | None, place: Locator
+) -> Event | None:
+    if kind != "container" or not action or action.startswith("exec_"):
         return None
     scope = _scope(labels.get("name", ""), identity, labels)
     told = ", ".join(f"{key}={value}" for key, value in labels.items())
     text = f"container {action.strip()} {identity} ({told})"
-    event = Event(Locator(source, number, number), "log", "runtime", text, (stamp,) if stamp else (), scope)
+    event = Event(place, "log", "runtime", text, (stamp,) if stamp else (), scope)
     return _refined(event, action.strip(), labels, scope.container or identity[:12])
 
 
@@ -107,7 +140,7 @@ def _refined(event: Event, action: str, labels: Mapping[str, str], label: str) -
         return replace(event, kind="container_started", text=f"container {label} started")
     if action == "kill":
         return replace(
-            event, kind="container_kill", fields=known({"signal": _number(labels.get("signal", ""))})
+            event, kind="container_kill", fields=known({"signal": _signal_number(labels.get("signal", ""))})
         )
     return event
 
@@ -115,7 +148,11 @@ def _refined(event: Event, action: str, labels: Mapping[str, str], label: str) -
 def _sniff_events(head: Head) -> int:
     lines = [line for line in head.lines if line.strip()]
     ours = sum(1 for line in lines if _EVENT.fullmatch(line) or _JSON_EVENT.fullmatch(line))
-    return 95 if lines and ours >= 0.6 * len(lines) else 0
+    if lines and ours >= 0.6 * len(lines):
+        return 95
+    text = head.text.lstrip()
+    pretty = text[:1] in ("{", "[") and '"Actor": {' in text and '"Action": "' in text and '"Type": "container"' in text
+    return 95 if pretty else 0
 
 
 def read_inspect(text: str, source: str) -> Parsed:
@@ -129,6 +166,8 @@ def read_inspect(text: str, source: str) -> Parsed:
                 events += _inspected(entry, source)
             elif isinstance(entry, Object) and "status" in entry:
                 events += _crictl_inspected(object_at(entry, "status"), source)
+            elif isinstance(entry, Object):
+                events += task_events(entry, source)
     return quoted(events, lines)
 
 
@@ -215,7 +254,7 @@ def _sniff_inspect(head: Head) -> int:
         return 0
     docker = '"State"' in text and '"HostConfig"' in text and '"ExitCode"' in text
     crictl = '"CONTAINER_' in text and '"finishedAt"' in text and '"metadata"' in text
-    return 96 if docker or crictl else 0
+    return 96 if docker or crictl or is_task_states(text) else 0
 
 
 _AGO = regex.compile(
@@ -242,10 +281,14 @@ _CRICTL_PS = ("CONTAINER", "IMAGE", "CREATED", "STATE", "NAME", "ATTEMPT")
 _EXITED = regex.compile(r"Exited \((?P<code>-?\d{1,9})\) (?P<ago>.*)")
 
 
+def is_ps_header(header: Header) -> bool:
+    """Whether these are the columns of `docker ps` or `crictl ps`."""
+    return header.names[:5] in (_DOCKER_PS, _CRICTL_PS[:5])
+
+
 def _ps_header(line: str) -> Header | None:
     header = header_of(line)
-    ours = header is not None and header.names[:5] in (_DOCKER_PS, _CRICTL_PS[:5])
-    return header if ours else None
+    return header if header is not None and is_ps_header(header) else None
 
 
 def read_ps(text: str, source: str) -> Parsed:
@@ -286,7 +329,7 @@ def _crictl_row(cells: Mapping[str, str], place: Locator) -> Iterator[Event]:
 
 
 EVENTS = Format("docker.events", "docker events", _sniff_events, read_events)
-INSPECT = Format("docker.inspect", "docker or crictl inspect", _sniff_inspect, read_inspect)
+INSPECT = Format("docker.inspect", "container state (docker, crictl, ECS, Nomad)", _sniff_inspect, read_inspect)
 PS = Format(
     "docker.ps",
     "docker ps or crictl ps",

@@ -1,11 +1,18 @@
-"""earlyoom's status lines as a series: `mem avail:   439 of  1197 MiB (36.69%), swap free: …` (earlyoom 1.3 to 1.8)."""
+"""earlyoom: its status lines as a series, and its output where it was started by hand (earlyoom 1.3 to 1.8).
+
+`mem avail:   439 of  1197 MiB (36.69%), swap free: …`; on a console it prints neither name nor time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..model import Samples, Scope
+import regex
+
+from ..model import Parsed, Samples, Scope
 from ..scan import Scanned, SeriesSpec
+from ..sources import Format, Head
+from .embedded import read_text
 from .log import Dialect
 from .points import Points
 from .records import unwrap
@@ -34,4 +41,17 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
     return points.samples()
 
 
+_BANNER = regex.compile(r"earlyoom v?\d+\.\d+.*")
+_STATUS_LINE = regex.compile(r"mem avail: +\d+ of +\d+ MiB \(.*")
+
+
+def _sniff(head: Head) -> int:
+    return 80 if any(_BANNER.fullmatch(line) or _STATUS_LINE.match(line) for line in head.lines[:3]) else 0
+
+
+def _read(text: str, source: str) -> Parsed:
+    return read_text(text, source, "oomd")
+
+
+FORMAT = Format("earlyoom", "earlyoom output", _sniff, _read, 16 << 20)
 DIALECT = Dialect(channel="oomd", series=(STATUS,), samples=samples)

@@ -6,27 +6,26 @@ header.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-
-import regex
 
 from ..model import Event
 from . import engine_stats, ray, reprs, traceback
 from .log import Dialect
 
 _VERSION = r"v?(?P<version>\d+\.\d+[\w.+-]*)"
-_CONFIG = regex.compile(
+_CONFIG = re.compile(
     rf"Initializing an? (?:(?P<generation>V[01]) )?LLM engine \({_VERSION}\) with config: (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_NON_DEFAULT = regex.compile(r"(?:vLLM (?:API )?server )?non-default args: (?P<rest>\{.*)", regex.DOTALL)
-_NAMESPACE = regex.compile(r"(?:vLLM (?:API )?server )?args: Namespace\((?P<rest>.*)", regex.DOTALL)
-_SERVER_ARGS = regex.compile(r"server_args=ServerArgs\((?P<rest>.*)", regex.DOTALL)
-_BANNER = regex.compile(rf"vLLM (?:API )?server version {_VERSION}(?:, serving model (?P<model>\S+))?")
-_LOGO = regex.compile(rf"[^\w]*(?:version {_VERSION}|model   (?P<model>\S+))\s*")
-_ACCESS = regex.compile(
+_NON_DEFAULT = re.compile(r"(?:vLLM (?:API )?server )?non-default args: (?P<rest>\{.*)", re.DOTALL)
+_NAMESPACE = re.compile(r"(?:vLLM (?:API )?server )?args: Namespace\((?P<rest>.*)", re.DOTALL)
+_SERVER_ARGS = re.compile(r"server_args=ServerArgs\((?P<rest>.*)", re.DOTALL)
+_BANNER = re.compile(rf"vLLM (?:API )?server version {_VERSION}(?:, serving model (?P<model>\S+))?")
+_LOGO = re.compile(rf"[^\w]*(?:version {_VERSION}|model   (?P<model>\S+))\s*")
+_ACCESS = re.compile(
     r'(?:\S+:\d+|-) - "(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status>\d{3})\b.*'
 )
 

@@ -96,7 +96,8 @@ def _read(rows: SeriesRows, points: Points) -> None:
     totals = columns.get("all") or [None] * len(heads)
     values = [(_NAMES[name], columns[name]) for name in rows.spec.groups if name in _NAMES]
     outer = _cached_scope()
-    open_columns: dict[tuple[Scope, StampForm, str], dict[str, Column]] = {}
+    same: tuple[Scope, StampForm, str] | None = None
+    known: dict[str, Column] = {}
     for row, line in enumerate(rows.lines):
         head = heads[row] or ""
         stamp, process = _stamp(head, tails[row] or "")
@@ -104,11 +105,12 @@ def _read(rows: SeriesRows, points: Points) -> None:
             process = f"Engine {engines[row]}"
         elif totals[row]:
             process = totals[row] or ""
-        scope = outer(head, process)
+        scope = outer(head, tails[row] or "", process)
         form, layer, seconds = (
             (stamp.form, stamp.layer, stamp.seconds) if stamp else (StampForm.LOCAL, "", nan)
         )
-        known = open_columns.setdefault((scope, form, layer), {})
+        if same is None or scope is not same[0] or form is not same[1] or layer != same[2]:
+            same, known = (scope, form, layer), {}
         for (name, factor), column in values:
             text = column[row]
             if text is not None:
@@ -136,16 +138,24 @@ def _stamp(head: str, tail: str) -> tuple[RawStamp | None, str]:
     return (around[-1] if around else None), ""
 
 
-def _cached_scope() -> Callable[[str, str], Scope]:
-    """Pod or container of a line that carries a `[pod/…]` or compose prefix, and the process."""
+_STERN = regex.compile(r"(?P<pod>[a-z0-9][a-z0-9.-]*-(?:\d{1,4}|[a-z0-9]{5})) (?P<container>[a-z0-9][a-z0-9-]*) ")
+
+
+def _cached_scope() -> Callable[[str, str, str], Scope]:
+    """Pod or container of a line that a collector labelled (`[pod/…]`, compose, stern, JSON, Loki), and the process."""
     known: dict[tuple[str, str], Scope] = {}
 
-    def scope(head: str, process: str) -> Scope:
+    def scope(head: str, tail: str, process: str) -> Scope:
         prefix = ""
+        if head.startswith("{") or (head[:4].isdigit() and " {" in head[:48]):
+            owner = unwrap(f"{head}-{tail}").scope
+            return Scope(process=process, pod=owner.pod, container=owner.container)
         if head.startswith("[pod/"):
             prefix = head.partition("] ")[0] + "] "
         elif " | " in head[:80]:
             prefix = head.partition(" | ")[0] + " | "
+        elif (named := _STERN.match(head)) is not None:
+            return Scope(process=process, pod=named["pod"], container=named["container"])
         key = (prefix, process)
         if key not in known:
             owner = unwrap(f"{prefix}-").scope if prefix else Scope()

@@ -23,6 +23,8 @@ _ZONE = regex.compile(r"\s*Time zone: (?P<name>\S+) \((?P<short>\S+), (?P<offset
 _SYNCED = regex.compile(r"\s*(?:System clock|NTP) synchronized: (?P<answer>yes|no)")
 _CHRONY_OFFSET = regex.compile(r"System time\s+: (?P<amount>[\d.]+) seconds (?P<side>fast|slow) of NTP time")
 _BTIME = regex.compile(r"btime (?P<epoch>1\d{9})")
+_STAT = regex.compile(r"btime \d+|\d+\.\d\d \d+\.\d\d")
+"""Lines of /proc/stat and /proc/uptime that people pick out to note a time."""
 _UNAME = regex.compile(
     r"Linux (?P<host>[\w.-]+) (?P<release>\d+\.\d+\S*) #\S+ .*(?:GNU/Linux|x86_64|aarch64)\s*"
 )
@@ -40,7 +42,9 @@ def kind_of(section: Section) -> str:
         return "uptime"
     if lines[0].startswith("Reference ID") and any(line.startswith("Stratum") for line in lines):
         return "chronyc"
-    if any(_BTIME.fullmatch(line) for line in lines) and (lines[0].startswith("cpu ") or len(lines) == 1):
+    if any(_BTIME.fullmatch(line) for line in lines) and (
+        lines[0].startswith("cpu ") or all(map(_STAT.fullmatch, lines))
+    ):
         return "stat"
     if len(lines) == 1 and _UNAME.fullmatch(lines[0]):
         return "uname"

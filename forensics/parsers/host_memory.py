@@ -4,9 +4,8 @@ procps 3.3 and 4).
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-
-import regex
 
 from ..model import Event, Locator, RawStamp, Scope
 from . import cgroup
@@ -16,28 +15,28 @@ from .points import Points
 from .sections import Section
 from .sizes import size_bytes
 
-_MEMINFO = regex.compile(r"(?P<key>[A-Za-z][\w()]*):\s+(?P<value>\d{1,18})(?P<unit> kB)?")
-_FREE_HEADER = regex.compile(r"\s+total\s+used\s+free\s+.*")
-_FREE_ROW = regex.compile(r"(?P<name>Mem|Swap|Total|内存|交换|Speicher|Swap)[:：]\s*(?P<cells>.*)")
+_MEMINFO = re.compile(r"(?P<key>[A-Za-z][\w()]*):\s+(?P<value>\d{1,18})(?P<unit> kB)?")
+_FREE_HEADER = re.compile(r"\s+total\s+used\s+free\s+.*")
+_FREE_ROW = re.compile(r"(?P<name>Mem|Swap|Total|内存|交换|Speicher|Swap)[:：]\s*(?P<cells>.*)")
 _FREE_UNITS = {
     "b": 1, "bytes": 1, "k": 1 << 10, "kibi": 1 << 10, "m": 1 << 20, "mebi": 1 << 20, "g": 1 << 30,
     "gibi": 1 << 30, "kilo": 10**3, "mega": 10**6, "giga": 10**9,
 }  # fmt: skip
-_VMSTAT_S = regex.compile(
+_VMSTAT_S = re.compile(
     r"\s*(?P<value>\d{1,18}) K (?P<key>total memory|used memory|free memory|total swap|used swap|free swap)"
 )
 _VMSTAT_KEYS = {
     "total memory": "mem_total_kib", "used memory": "mem_used_kib", "free memory": "mem_free_kib",
     "total swap": "swap_total_kib", "used swap": "swap_used_kib", "free swap": "swap_free_kib",
 }  # fmt: skip
-_TOP = regex.compile(r"(?P<unit>[KMG])iB (?P<name>Mem|Swap)\s*:\s*(?P<rest>.*)")
-_TOP_PART = regex.compile(r"(?P<amount>[\d.]+)\+? (?P<key>total|free|used|buff/cache|avail Mem)")
+_TOP = re.compile(r"(?P<unit>[KMG])iB (?P<name>Mem|Swap)\s*:\s*(?P<rest>.*)")
+_TOP_PART = re.compile(r"(?P<amount>[\d.]+)\+? (?P<key>total|free|used|buff/cache|avail Mem)")
 _STATUS_KEYS = {
     "VmRSS": "rss_kib", "VmSize": "vsz_kib", "VmHWM": "peak_rss_kib", "VmSwap": "swap_kib",
     "RssAnon": "anon_rss_kib", "RssShmem": "shmem_rss_kib",
 }  # fmt: skip
-_COUNTER = regex.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,18})")
-_SNAKE = regex.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_COUNTER = re.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,18})")
+_SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def matches(section: Section) -> bool:
@@ -156,7 +155,7 @@ def _free_unit(section: Section) -> int:
 
     Hosts of inference engines have between 4 GiB and 8 TiB, so the size of the number tells the unit.
     """
-    options = regex.findall(r"(?<!\w)-{1,2}([a-z]+)", section.title.replace("_", " ").rpartition("free")[2])
+    options = re.findall(r"(?<!\w)-{1,2}([a-z]+)", section.title.replace("_", " ").rpartition("free")[2])
     for option in options:
         if option in _FREE_UNITS:
             return _FREE_UNITS[option]

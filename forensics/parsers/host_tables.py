@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-
-import regex
 
 from ..model import Event, Locator, RawStamp
 from .numerals import is_whole
 from .sections import Section
 from .sizes import human, size_bytes
 
-_PS_HEADER = regex.compile(r"\s*(?:[%A-Z+-]+\s+)*PID\s+(?:\S+\s+)*(?:COMMAND|CMD)\s*")
-_DF_HEADER = regex.compile(r"Filesystem\s+.*Mounted on\s*")
+_PS_HEADER = re.compile(r"\s*(?:[%A-Z+-]+\s+)*PID\s+(?:\S+\s+)*(?:COMMAND|CMD)\s*")
+_DF_HEADER = re.compile(r"Filesystem\s+.*Mounted on\s*")
 _WEEKDAYS = frozenset(("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"))
-_BLOCKS = regex.compile(r"(\d*)([KMGT]?)B?-blocks", regex.IGNORECASE)
+_BLOCKS = re.compile(r"(\d*)([KMGT]?)B?-blocks", re.IGNORECASE)
 
 
 def matches_ps(section: Section) -> bool:

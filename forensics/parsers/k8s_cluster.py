@@ -79,6 +79,21 @@ def occurrence_event(seen: Occurrence, place: Locator) -> Event:
     )  # fmt: skip
 
 
+def occurrence_events(seen: Occurrence, place: Locator) -> list[Event]:
+    """The event, and where it counts several occurrences, the first of them: a moment of its own, as well known."""
+    last, first = occurrence_event(seen, place), seen.first_seen
+    repeated = seen.count is not None and seen.count > 1
+    if not repeated or first is None or seen.stamp is None or first.seconds == seen.stamp.seconds:
+        return [last]
+    told = ("reason", "event_type", "object_kind", "object_name", "component", "count", "last_seen_s")
+    fields = {name: last.fields[name] for name in told if name in last.fields}
+    text = f"first of {seen.count} {seen.reason} events"
+    return [
+        replace(last, kind="k8s_first_seen", text=text, stamps=(first,), fields=fields),
+        last,
+    ]
+
+
 def with_age(seen: Occurrence, age: str) -> Occurrence:
     """`5m32s (x12 over 47m)`, `9s`, `<unknown>`: the times and the count that an age column tells."""
     found = _COUNTED_AGE.fullmatch(age.strip())
@@ -91,8 +106,8 @@ def with_age(seen: Occurrence, age: str) -> Occurrence:
     )
 
 
-def event_event(entry: Object, source: str) -> Event:
-    """An `Event` object of either API. Its time is the last occurrence."""
+def event_events(entry: Object, source: str) -> list[Event]:
+    """An `Event` object of either API: its last occurrence, and the first of several."""
     about = object_at(entry, "involvedObject") or object_at(entry, "regarding")
     origin = object_at(entry, "source") or object_at(entry, "deprecatedSource")
     stored = instant_at(entry, "metadata", "creationTimestamp")
@@ -125,7 +140,7 @@ def event_event(entry: Object, source: str) -> Event:
         host=text_at(origin, "host"), count=next((c for c in counts if c), None),
         stamp=last, first_seen=first, stored=stored,
     )  # fmt: skip
-    return occurrence_event(seen, Locator(source, line, line))
+    return occurrence_events(seen, Locator(source, line, line))
 
 
 def node_events(node: Object, source: str) -> list[Event]:

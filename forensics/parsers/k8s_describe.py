@@ -25,7 +25,7 @@ from .k8s_blocks import (
     put_text,
     put_time,
 )
-from .k8s_cluster import Occurrence, node_events, occurrence_event, with_age, workload_events
+from .k8s_cluster import Occurrence, node_events, occurrence_events, with_age, workload_events
 from .k8s_containers import Lines, add_containers, add_volumes
 from .k8s_facts import pod_events
 from .located import Array, Object
@@ -170,4 +170,4 @@ def _table_events(block: Block, about: Occurrence, source: str) -> Iterator[Even
             host=about.host if cells["From"] == "kubelet" else "",
         )  # fmt: skip
         place = Locator(source, number, number + row.rstrip().count("\n"))
-        yield occurrence_event(with_age(seen, cells["Age"]), place)
+        yield from occurrence_events(with_age(seen, cells["Age"]), place)

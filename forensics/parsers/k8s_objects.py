@@ -17,7 +17,7 @@ from ..model import Diagnostic, Event, Parsed, Scope, Severity
 from ..sources import Format, Head
 from . import embedded
 from .json_yaml import Document, read_json, read_yaml
-from .k8s_cluster import event_event, kubelet_config_event, node_events, workload_events
+from .k8s_cluster import event_events, kubelet_config_event, node_events, workload_events
 from .k8s_facts import pod_events
 from .kubectl_lines import SECTION_END, SECTION_START
 from .located import Object, dig, object_at, objects_at, text_at
@@ -43,7 +43,7 @@ def _workload(kind: str) -> Callable[[Object, str], Iterable[Event]]:
 _READERS: dict[str, Callable[[Object, str], Iterable[Event]]] = {
     "Pod": pod_events,
     "Node": node_events,
-    "Event": lambda entry, source: [event_event(entry, source)],
+    "Event": event_events,
     "KubeletConfiguration": lambda entry, source: [kubelet_config_event(entry, source)],
     **{kind: _workload(kind) for kind in _WORKLOADS},
 }

@@ -6,7 +6,7 @@ overrides the pod's reason, which overrides the phase (kubernetes `pkg/printers/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import regex
 
 from .. import stamps
 from ..model import Event, Locator, Scope
-from .k8s_cluster import Occurrence, occurrence_event, with_age
+from .k8s_cluster import Occurrence, occurrence_events, with_age
 from .k8s_containers import Lines
 from .k8s_values import instant, known, quantity, shown
 from .numerals import is_whole
@@ -29,6 +29,8 @@ _NAME_PREFIX = regex.compile(r"(?P<kind>[a-z]+)(?:\.[a-z0-9.-]+)?/(?=\S)")
 _CUT = regex.compile(r"(?<!<[a-z]{1,9})>$")
 """The mark of a pager at the right edge; `<none>` is no such mark."""
 _PROMPT = regex.compile(r"\S*[$#+>] ?kubectl ")
+_NUMBERED = regex.compile(r"(?P<what>ExitCode|Signal):(?P<number>\d{1,3})")
+_END_REASONS = ("OOMKilled", "Error", "ContainerCannotRun", "StartError", "ContainerStatusUnknown")
 _EMPTY = ("<none>", "<unknown>", "<unset>", "<nil>", "")
 
 _POD = ("NAME", "READY", "STATUS", "RESTARTS")
@@ -45,7 +47,10 @@ _WORKLOAD_COLUMNS = {
 }
 
 
-def reader_of(header: Header) -> Callable[[Cells, Locator], Event | None] | None:
+_Reader = Callable[[Cells, Locator], Sequence[Event]]
+
+
+def reader_of(header: Header) -> _Reader | None:
     """How to read the rows below a header; none for tables that carry no facts for this tool."""
     names = header.names
     if all(name in names for name in _POD):
@@ -87,9 +92,9 @@ def plain_pod(line: str) -> Cells | None:
 
 def table_events(lines: Lines, source: str) -> Iterator[Event]:
     """Facts of one or more tables. A line that is no row goes on with the message of the row above it."""
-    read: Callable[[Cells, Locator], Event | None] | None = None
+    read: _Reader | None = None
     header: Header | None = None
-    rows: list[tuple[Cells, int, int, Callable[[Cells, Locator], Event | None]]] = []
+    rows: list[tuple[Cells, int, int, _Reader]] = []
     open_row = False
     for number, line in lines:
         new = header_of(line)
@@ -109,9 +114,7 @@ def table_events(lines: Lines, source: str) -> Iterator[Event]:
             rows.append((header.cells(_CUT.sub("", line.rstrip())), number, number, read))
             open_row = True
     for cells, first, last, reader in rows:
-        event = reader(cells, Locator(source, first, last))
-        if event is not None:
-            yield event
+        yield from reader(cells, Locator(source, first, last))
 
 
 def _is_event_row(header: Header, line: str) -> bool:
@@ -134,8 +137,8 @@ def _age(text: str) -> float | None:
     return stamp.seconds if stamp is not None else None
 
 
-def _made(kind: str, text: str, place: Locator, scope: Scope, fields: dict[str, Any]) -> Event:
-    return Event(place, kind, "k8s", text, scope=scope, fields=known(fields))
+def _made(kind: str, text: str, place: Locator, scope: Scope, fields: dict[str, Any]) -> tuple[Event]:
+    return (Event(place, kind, "k8s", text, scope=scope, fields=known(fields)),)
 
 
 def _name(cells: Cells) -> tuple[str, str]:
@@ -145,16 +148,16 @@ def _name(cells: Cells) -> tuple[str, str]:
     return (found["kind"], name[found.end() :]) if found else ("", name)
 
 
-def _pod(cells: Cells, place: Locator) -> Event | None:
+def _pod(cells: Cells, place: Locator) -> Sequence[Event]:
     name, status = _name(cells)[1], cells["STATUS"]
     restarts = _RESTARTS.match(cells["RESTARTS"])
     if not name or not status or restarts is None:
-        return None
+        return ()
     ready = _READY.match(cells["READY"])
     node, ip = _cell(cells, ("NODE",)), _cell(cells, ("IP",))
     scope = Scope(namespace=cells.get("NAMESPACE", ""), pod=name, host=node)
     terminating = status == "Terminating"
-    return _made("pod_status", f"pod {name} {status}", place, scope, {
+    told = _made("pod_status", f"pod {name} {status}", place, scope, {
         "phase": status if status in _PHASES else "",
         "reason": status if status not in _PHASES and not terminating else "",
         "terminating": True if terminating else None,
@@ -163,12 +166,34 @@ def _pod(cells: Cells, place: Locator) -> Event | None:
         "containers_ready": int(ready["ready"]) if ready else None,
         "containers": int(ready["total"]) if ready else None,
     })  # fmt: skip
+    ended = _ended(status, int(restarts["count"]))
+    if ended is None:
+        return told
+    reason, code = ended.get("reason", ""), ended.get("exit_code")
+    text = f"pod {name} container terminated: reason={reason} exit_code={shown(code)}"
+    return (*told, *_made("container_terminated", text, place, scope, ended))
 
 
-def _event(cells: Cells, place: Locator) -> Event | None:
+def _ended(status: str, restarts: int) -> dict[str, Any] | None:
+    """What STATUS says about the end of a container, none when it says nothing.
+
+    The reason of a terminated container, `ExitCode:1` or `Signal:9` when it has none; a restart loop says that
+    there was an end. No column says when it was: the age beside RESTARTS is that of the run before.
+    """
+    word = status.removeprefix("Init:")
+    if word == "CrashLoopBackOff":
+        return {"last_state": True, "restart_count": restarts} if restarts else None
+    number = _NUMBERED.fullmatch(word)
+    if number:
+        code = int(number["number"]) + (128 if number["what"] == "Signal" else 0)
+        return {"exit_code": code, "restart_count": restarts} if code else None
+    return {"reason": word, "restart_count": restarts} if word in _END_REASONS else None
+
+
+def _event(cells: Cells, place: Locator) -> Sequence[Event]:
     reason, message = cells["REASON"], cells["MESSAGE"]
     if not reason:
-        return None
+        return ()
     kind, _, name = _cell(cells, _OBJECT).rpartition("/")
     origin = _SOURCE_HOST.fullmatch(_cell(cells, ("SOURCE", "FROM", "COMPONENT")))
     seen = Occurrence(
@@ -182,7 +207,7 @@ def _event(cells: Cells, place: Locator) -> Event | None:
     seen = with_age(seen, last)
     first_seen = seen.first_seen or instant(first) or stamps.age(first, "kubectl")
     seen = replace(seen, stamp=seen.stamp or instant(last), first_seen=first_seen)
-    return occurrence_event(seen, place)
+    return occurrence_events(seen, place)
 
 
 _KINDS = {
@@ -192,10 +217,10 @@ _KINDS = {
 """Kinds whose capitals a table drops."""
 
 
-def _node(cells: Cells, place: Locator) -> Event | None:
+def _node(cells: Cells, place: Locator) -> Sequence[Event]:
     name, status = _name(cells)[1], cells["STATUS"]
     if not name or not status:
-        return None
+        return ()
     words = status.split(",")
     ready = {"Ready": "True", "NotReady": "False"}.get(words[0], "Unknown")
     return _made("node_status", f"node {name} {status}", place, Scope(host=name), {
@@ -207,7 +232,7 @@ def _node(cells: Cells, place: Locator) -> Event | None:
     })  # fmt: skip
 
 
-def _workload(kind: str, cells: Cells, place: Locator) -> Event | None:
+def _workload(kind: str, cells: Cells, place: Locator) -> Sequence[Event]:
     prefix, name = _name(cells)
     kind = _KINDS.get(prefix, prefix.capitalize()) if prefix else kind
     ready = _READY.match(cells.get("READY") or cells.get("COMPLETIONS") or "")
@@ -215,7 +240,7 @@ def _workload(kind: str, cells: Cells, place: Locator) -> Event | None:
     desired = int(ready["total"]) if ready else numbers.get("DESIRED")
     have = numbers.get("AVAILABLE", int(ready["ready"]) if ready else numbers.get("READY"))
     if not name or (desired is None and have is None):
-        return None
+        return ()
     text = f"{kind.lower()} {name} {shown(have, '?')}/{shown(desired, '?')} available"
     return _made("workload", text, place, Scope(namespace=cells.get("NAMESPACE", "")), {
         "workload_kind": kind, "workload_name": name, "desired": desired, "available": have,
@@ -223,14 +248,14 @@ def _workload(kind: str, cells: Cells, place: Locator) -> Event | None:
     })  # fmt: skip
 
 
-def _top(cells: Cells, place: Locator) -> Event | None:
+def _top(cells: Cells, place: Locator) -> Sequence[Event]:
     """A row of `kubectl top`: working set of a pod, container or node at the capture. Never GPU memory."""
     memory = quantity(cells["MEMORY(bytes)"])
     cpu = quantity(cells.get("CPU(cores)", ""))
     pod = cells.get("POD", "")
     name = cells.get("NAME", "")
     if memory is None or not (pod or name):
-        return None
+        return ()
     mib = round(memory / 2**20)
     fields = {"memory_mib": mib, "cpu_millicores": round(cpu * 1000) if cpu is not None else None}
     if "MEMORY%" in cells or "MEMORY(%)" in cells:
@@ -240,10 +265,10 @@ def _top(cells: Cells, place: Locator) -> Event | None:
     return _made("log", text, place, scope, fields)
 
 
-def _revision(cells: Cells, place: Locator) -> Event | None:
+def _revision(cells: Cells, place: Locator) -> Sequence[Event]:
     revision = cells["REVISION"]
     if not is_whole(revision):
-        return None
+        return ()
     cause = _cell(cells, ("CHANGE-CAUSE",))
     return _made("log", f"revision {revision}: {cause or 'no change cause recorded'}", place, Scope(),
                  {"revision": revision, "change_cause": cause})  # fmt: skip

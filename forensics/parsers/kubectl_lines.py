@@ -7,10 +7,9 @@ a pod into one file, between START and END lines; those lines say whose the line
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
-
-import regex
 
 from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head
@@ -18,26 +17,28 @@ from .records import Record, unwrap
 
 SECTION_START = "==== START logs for container "
 SECTION_END = "==== END logs for container "
+DEFAULTED = "Defaulted container "
+"""What kubectl says before the log, when it chose the container itself."""
 ANCHORS = (
-    SECTION_START, SECTION_END, "Request log error: ", "Error from server (", "Defaulted container ",
+    SECTION_START, SECTION_END, "Request log error: ", "Error from server (", DEFAULTED,
     "unable to retrieve container logs for ", "failed to try resolving symlinks in path ",
 )  # fmt: skip
 """Literals of the lines that must be seen in a log."""
 
-_SECTION = regex.compile(
+_SECTION = re.compile(
     r"==== (?:START|END) logs for container (?P<container>\S+)"
     r" of pod (?P<namespace>[^\s/]+)/(?P<pod>\S+) ===="
 )
-_NOTE = regex.compile(
+_NOTE = re.compile(
     r"Error from server(?: \(\w+\))?: |Request log error: |Defaulted container \"|"
     r"unable to retrieve container logs for \w+://|failed to try resolving symlinks in path "
 )
-_ALONE = regex.compile(
+_ALONE = re.compile(
     rf"(?:{_NOTE.pattern})|No resources found(?: in \S+ namespace)?\.?$|error: |"
     r"Unable to connect to the server: |The connection to the server \S+ was refused|Warning: "
 )
 """Also wordings that are too common to be told apart in the middle of a log."""
-_NAMED = regex.compile(
+_NAMED = re.compile(
     r'container "(?P<container>[^"]+)" in pod "(?P<pod>[^"]+)"|\(get pods (?P<pod2>[a-z0-9.-]+)\)|'
     r'pods? "(?P<pod3>[^"]+)" not found|in (?P<namespace>\S+) namespace\.?$'
 )
@@ -60,18 +61,19 @@ def _scope_of(text: str) -> Scope:
 def settle(records: Iterable[Record]) -> list[Record]:
     """Give the lines of a section their owner, drop the section lines, and mark what kubectl says itself."""
     settled: list[Record] = []
-    section = Scope()
+    section, named = Scope(), False
     for record in records:
         if record.text.startswith("==== ") and (found := _SECTION.match(record.text)):
             opens = record.text.startswith(SECTION_START)
             section = Scope.from_parts(found.groupdict()) if opens else Scope()
+            named = section != Scope()
             continue
-        if section != Scope() and not record.output:
+        if named and not record.output:
             record = unwrap(record.raw, record.line, record.count, record.last_line, output=True)
-        if _NOTE.match(record.text) and record.channel in ("", "container") and not _WRAPPED & {*record.envelopes}:
+        if record.channel in ("", "container") and not _WRAPPED & {*record.envelopes} and _NOTE.match(record.text):
             own = _scope_of(record.text)
             record = replace(record, channel="k8s", scope=record.scope.merged(own))
-        settled.append(replace(record, scope=record.scope.merged(section)) if section != Scope() else record)
+        settled.append(replace(record, scope=record.scope.merged(section)) if named else record)
     return settled
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..model import Event, Locator, Parsed, Samples, Scope
-from ..scan import Scanned, SeriesSpec, Window
+from ..scan import Line, Scanned, SeriesSpec, Window
+from ..scan.scanner import EDGE_LINES
 from ..sources import Format, Head
-from . import claims, continuations, kubectl_lines
+from . import claims, continuations, kubectl_lines, newest_first, output, prefixes, prose
 from .envelopes.kernel import is_bare
 from .records import Record, unwrap
 
@@ -97,8 +98,18 @@ def event_of(record: Record, source: str, channel: str = "") -> Event:
 def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[str, Dialect]) -> Parsed:
     """Events and samples of a scanned line log."""
     output = default_channel == "container"
-    lines = (unwrap(line.text, line.number, line.count, line.last, output) for line in scanned.candidates)
-    records = _join_partials(continuations.settle(lines))
+    named = prefixes.of_lines(line.text for line in scanned.candidates if line.number <= EDGE_LINES)
+
+    def peeled(line: Line) -> Record:
+        if named is not None:
+            return named.unwrap(line.text, line.number, line.count, line.last)
+        return unwrap(line.text, line.number, line.count, line.last, output)
+
+    first = [peeled(line) for line in scanned.candidates]
+    backwards = newest_first.is_newest_first(newest_first.times_of(first))
+    if backwards:
+        first = [peeled(line) for line in newest_first.turned(scanned.candidates)]
+    records = prefixes.with_headings(_join_partials(continuations.settle(first)))
     records = claims.settle(kubectl_lines.settle(records), default_channel)
     records = _settle_channels(records, default_channel)
     events: list[Event] = []
@@ -118,8 +129,11 @@ def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[
         event = event_of(record, source)
         refine = dialects[record.channel].refine if record.channel in dialects else None
         events.append(refine(event) if refine else event)
+    if backwards:
+        events = newest_first.restored(events, scanned.candidates)
     events.sort(key=lambda event: (event.locator.line, event.locator.line_end))
-    samples = [s for dialect in dialects.values() if dialect.samples for s in dialect.samples(scanned, source)]
+    measured = dialects.values() if any(rows.lines for rows in scanned.series) else ()
+    samples = [s for dialect in measured if dialect.samples for s in dialect.samples(scanned, source)]
     return Parsed(tuple(events), tuple(samples), (), common_scope(records))
 
 
@@ -191,8 +205,8 @@ _CHANNEL_TITLES = {
     "clock": "time service log",
 }
 _ENVELOPE_TITLES = {
-    "cri": "CRI", "iso": "ISO stamps", "json": "JSON lines", "kubectl-prefix": "kubectl --prefix",
-    "compose": "docker compose",
+    "cri": "CRI", "iso": "ISO stamps", "json": "JSON lines", "labels": "logcli", "kubectl-prefix": "kubectl --prefix",
+    "compose": "docker compose", "stern": "stern",
     "journal-short": "journalctl short", "journal-full": "journalctl short-full",
     "journal-iso": "journalctl short-iso", "journal-unix": "journalctl short-unix",
     "journal-monotonic": "journalctl short-monotonic", "rfc5424": "RFC 5424", "dmesg": "dmesg",
@@ -201,10 +215,25 @@ _ENVELOPE_TITLES = {
 }  # fmt: skip
 
 
+MIN_BARE = 10
+"""Messages of the kernel or the service manager without a header that tell `journalctl -o cat` from notes."""
+
+
+def _title_of_text(head: Head) -> str:
+    if output.ends_badly(head):
+        return "program output"
+    return "notes" if prose.is_notes(head.path, head.lines) else "text"
+
+
 @lru_cache(maxsize=1)
 def kind_of(head: Head) -> LogKind:
     """Describe a line log from its head; an unknown text has share 0 and channel `plain`."""
-    lines = (unwrap(line, number) for number, line in enumerate(head.lines, 1))
+    named = prefixes.of_lines(head.lines[:EDGE_LINES])
+    dump = head.text.lstrip().startswith(kubectl_lines.SECTION_START)
+    lines = (
+        unwrap(line, number, output=dump) if named is None else named.unwrap(line, number)
+        for number, line in enumerate(head.lines, 1)
+    )
     records = [record for record in continuations.settle(lines) if record.raw.strip()]
     if not records:
         return LogKind("text", "plain", 0.0)
@@ -215,8 +244,12 @@ def kind_of(head: Head) -> LogKind:
     bare = sum(not record.envelopes and is_bare(record.text) for record in records)
     if bare > max(len(known), 0.3 * len(records)):
         return LogKind("kernel log (without times)", "kernel", bare / len(records))
+    if not known and bare >= MIN_BARE and bare >= 0.15 * len(records):  # journalctl -o cat
+        return LogKind("messages of several programs", "plain", bare / len(records))
+    if not known and records[0].text.startswith(kubectl_lines.DEFAULTED):
+        return LogKind("container output", "container", 1 / len(records))
     if not known:
-        return LogKind("text", "plain", 0.0)
+        return LogKind(_title_of_text(head), "plain", 0.0)
     wrapped = envelopes.most_common(1)[0][0]
     journal = wrapped.startswith("journal") or wrapped == "rfc5424"
     main = "engine" if channels["engine"] and not journal else channels.most_common(1)[0][0] if channels else "plain"

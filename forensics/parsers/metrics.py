@@ -7,12 +7,11 @@ stamp.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
-
-import regex
 
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity
@@ -23,11 +22,11 @@ from .points import Points
 from .series_names import meaning, scope_of
 
 LAYER = "metrics"
-_COMMENT = regex.compile(r"# (?:HELP|TYPE) [a-zA-Z_:][\w:]* .*")
-_SAMPLE = regex.compile(
+_COMMENT = re.compile(r"# (?:HELP|TYPE) [a-zA-Z_:][\w:]* .*")
+_SAMPLE = re.compile(
     r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{.*\})? +[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|NaN|Inf|\+Inf)(?: \d{12,14})?"
 )
-_WANTED = regex.compile(
+_WANTED = re.compile(
     r"vllm:|vllm_|sglang:|tgi_|DCGM_FI_|process_(?:resident|start|virtual)_|container_memory_|container_oom|container_spec_memory"
     r"|node_memory_(?:MemTotal|MemAvailable)|node_vmstat_oom_kill|nvidia_(?:smi|gpu)_"
 )

@@ -66,13 +66,16 @@ def _sniff(head: Head) -> int:
         return 92
     if text.lstrip().startswith("=" * 10) and "NVSMI LOG" in text[:2000]:
         return 95
-    if any(_LIST.fullmatch(line.strip()) for line in head.lines[:10]):
+    first = head.lines[:10]
+    if any("(UUID: " in line and _LIST.fullmatch(line.strip()) for line in first):
         return 92
-    if any(_MONITOR.match(line) for line in head.lines[:10]):
+    if any(line.startswith("#") and _MONITOR.match(line) for line in first):
         return 92
     lines = [line for line in head.lines[:30] if line.strip()]
+    if len(lines) >= 20:
+        return 0
     failed = [line for line in lines if any(text in line for text in FAILURES)]
-    return 90 if failed and len(failed) >= 0.3 * len(lines) and len(lines) < 20 else 0
+    return 90 if failed and len(failed) >= 0.3 * len(lines) else 0
 
 
 def _read(text: str, source: str) -> Parsed:

@@ -17,20 +17,19 @@ _LAST_WORDS = regex.compile(
     r"(?: \(core dumped\))?(?: {2,}.*)?"
     r"|terminate called after throwing an instance of .*"
     r"|.*\bexitcode=-SIG[A-Z]+.*"
-    r"|.*: terminated by signal \d+"
+    r"|.*\bterminated by signal \d+(?: \(\w.*\))?"
     r"|:job_id:[0-9a-f]{8}"  # a worker's output file of Ray
 )
 _WORDS = (
     "Traceback (", "Fatal Python error: ", "Killed", "Aborted", "Segmentation fault", "Bus error", "Terminated",
-    "terminate called ", "exitcode=-SIG", ": terminated by signal ", ":job_id:",
+    "terminate called ", "exitcode=-SIG", "terminated by signal ", ":job_id:",
 )  # fmt: skip
 """Literals of which every such line holds one."""
 
 
-def _sniff(head: Head) -> int:
-    if not any(word in head.text for word in _WORDS):
-        return 0
-    return 15 if any(_LAST_WORDS.fullmatch(line) for line in head.lines) else 0
+def ends_badly(head: Head) -> bool:
+    """Whether a program's or a shell's last words are among the first lines."""
+    return any(word in head.text for word in _WORDS) and any(map(_LAST_WORDS.fullmatch, head.lines))
 
 
-FORMAT = Format("output", "program output", _sniff)
+FORMAT = Format("output", "program output", lambda head: 15 if ends_badly(head) else 0)

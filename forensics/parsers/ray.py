@@ -7,10 +7,9 @@ lost worker, with the words "OOM killer", is the same for every sudden end and p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-
-import regex
 
 from .. import stamps
 from ..model import Event, Locator, Parsed, Scope
@@ -21,23 +20,23 @@ from .log import MAX_RECORD_CHARS, Assembled, Dialect, event_of
 from .records import Record
 
 MAX_KILL_LINES = 80
-_OPENING = regex.compile(
+_OPENING = re.compile(
     r"(?:.*\bworker\(s\) were killed due to the node running low on memory"
     r"|Killing \d+ worker\(s\), kill details: |Memory on the node \(IP: )"
 )
-_PART = regex.compile(
+_PART = re.compile(
     r"OOM kill reason: |Selected to kill: \(|Memory on the node \(IP: |Ray killed \d+ worker"
 )
 _USERS = "Top 10 memory users"
-_USER = regex.compile(r"(?P<pid>\d{1,18})\s+(?P<gb>\d{1,18}\.\d{1,18})\s+(?P<command>\S.*)")
-_VICTIM = regex.compile(r"Selected to kill: \(.*?\bpid=(\d{1,18})|where the task \(.*?\bpid=(\d{1,18})")
-_EXIT_TYPE = regex.compile(r"(?:exit_type = |Worker exit type: )(\w+)")
-_WORKER_PID = regex.compile(r"(?:Worker PID: |worker process with pid |pgid=)(\d{1,18})")
-_ADDRESS = regex.compile(
+_USER = re.compile(r"(?P<pid>\d{1,18})\s+(?P<gb>\d{1,18}\.\d{1,18})\s+(?P<command>\S.*)")
+_VICTIM = re.compile(r"Selected to kill: \(.*?\bpid=(\d{1,18})|where the task \(.*?\bpid=(\d{1,18})")
+_EXIT_TYPE = re.compile(r"(?:exit_type = |Worker exit type: )(\w+)")
+_WORKER_PID = re.compile(r"(?:Worker PID: |worker process with pid |pgid=)(\d{1,18})")
+_ADDRESS = re.compile(
     r"(?:Worker IP address: |address = |on the node \(IP: |, IP: )(\d+\.\d+\.\d+\.\d+|[0-9a-f:]{3,39})\b"
 )
-_NODE_ID = regex.compile(r"(?:Node ID: |node id = |node_id=|\(IP: [^,)]+, ID: )([0-9a-f]{56})")
-_WORKER_ID = regex.compile(r"(?:Worker ID: |worker id = |worker_id=|worker ID=)([0-9a-f]{56})")
+_NODE_ID = re.compile(r"(?:Node ID: |node id = |node_id=|\(IP: [^,)]+, ID: )([0-9a-f]{56})")
+_WORKER_ID = re.compile(r"(?:Worker ID: |worker id = |worker_id=|worker ID=)([0-9a-f]{56})")
 
 
 @dataclass(slots=True)
@@ -78,7 +77,7 @@ def join_kills(records: Sequence[Record], source: str, taken: frozenset[int] = f
         if kill is not None and _PART.match(text):
             kill.texts.append(text.strip())
             _take(kill, record)
-        elif _OPENING.match(text):
+        elif (text.startswith("Memory on ") or "worker(s)" in text) and _OPENING.match(text):
             close()
             kill = _Kill(record, [text.strip()], record.line, [record.line])
         elif kill is not None and text.startswith(_USERS):
@@ -156,7 +155,7 @@ DIALECT = Dialect(
     refine=refine,
 )
 
-_STATUS = regex.compile(r"=+ Autoscaler status: (?P<stamp>\S+ \S+) =+")
+_STATUS = re.compile(r"=+ Autoscaler status: (?P<stamp>\S+ \S+) =+")
 
 
 def _sniff_status(head: Head) -> int:

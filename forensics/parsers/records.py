@@ -21,9 +21,9 @@ MAX_LAYERS = 6
 _UNKNOWN = Scope()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Record:
-    """One line without its envelopes."""
+    """One line without its envelopes. Nobody changes it once `unwrap` gave it; frozen, it would take thrice as long."""
 
     line: int
     text: str
@@ -52,9 +52,9 @@ class Record:
     """True when an application, or whoever writes into a container, chose the text."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Layer:
-    """What one envelope gave."""
+    """What one envelope gave; not frozen for the same reason."""
 
     rest: str
     stamp: RawStamp | None = None
@@ -100,20 +100,21 @@ def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: 
 def _peeled(raw: str, output: bool) -> Record:
     from .envelopes import starting_with
 
-    text = clean(raw)
-    if "\r" in text:  # a progress bar glued to a log line: the last non-empty piece is what a terminal shows
-        text = next((piece for piece in reversed(text.split("\r")) if piece.strip()), text)
-    record = Record(0, text, channel="container" if output else "", output=output)
+    record = Record(0, clean(raw), channel="container" if output else "", output=output)
     for _ in range(MAX_LAYERS):
-        for name, envelope in starting_with(record.text[:1]):
-            if name in record.envelopes and name not in _REPEATABLE:
+        text, peeled = record.text, record.envelopes
+        for name, envelope in starting_with(text[:1]):
+            layer = envelope(text)
+            if layer is None or (name in peeled and name not in _REPEATABLE):
                 continue
-            layer = envelope(record.text)
-            if layer is not None and _may_say(record, layer):
-                record = _apply(record, name, layer)
+            if _may_say(record, layer):
+                _apply(record, name, layer)
                 break
         else:
-            break
+            if "\r" not in text:
+                break
+            # a progress bar behind its collector's stamp: the last non-empty piece is what a terminal shows
+            record.text = next((piece for piece in reversed(text.split("\r")) if piece.strip()), "")
     return record
 
 
@@ -135,22 +136,22 @@ def _may_say(record: Record, layer: Layer) -> bool:
     return record.channel not in MACHINE or not (layer.output or layer.channel in APPLICATIONS)
 
 
-def _apply(record: Record, name: str, layer: Layer) -> Record:
-    channel = layer.channel or record.channel
-    if record.output and layer.channel in MACHINE:  # klog and logrus are libraries: in a container anybody's
-        channel = record.channel or "container"
+def _apply(record: Record, name: str, layer: Layer) -> None:
+    """Put the layer's findings into the record that is being made."""
     program = layer.machine and layer.channel == "host" and layer.ident != ""
-    return Record(
-        0,
-        layer.rest,
-        stamps=record.stamps if layer.stamp is None else (*record.stamps, layer.stamp),
-        envelopes=(*record.envelopes, name),
-        channel=channel,
-        ident=layer.ident or record.ident,
-        level=layer.level or record.level,
-        logger=layer.logger or record.logger,
-        scope=record.scope if layer.scope is _UNKNOWN else layer.scope.merged(record.scope),
-        partial=record.partial or layer.partial,
-        machine=record.machine or layer.machine,
-        output=record.output or layer.output or layer.channel in APPLICATIONS or program,
-    )
+    if layer.channel and not (record.output and layer.channel in MACHINE):
+        record.channel = layer.channel
+    elif layer.channel:  # klog and logrus are libraries: in a container anybody's
+        record.channel = record.channel or "container"
+    record.text = layer.rest
+    record.envelopes = (*record.envelopes, name)
+    if layer.stamp is not None:
+        record.stamps = (*record.stamps, layer.stamp)
+    record.ident = layer.ident or record.ident
+    record.level = layer.level or record.level
+    record.logger = layer.logger or record.logger
+    if layer.scope is not _UNKNOWN:
+        record.scope = layer.scope.merged(record.scope)
+    record.partial = record.partial or layer.partial
+    record.machine = record.machine or layer.machine
+    record.output = record.output or layer.output or layer.channel in APPLICATIONS or program

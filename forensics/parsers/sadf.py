@@ -6,8 +6,7 @@ Other exports are recognised and not used.
 from __future__ import annotations
 
 import json
-
-import regex
+import re
 
 from ..model import Diagnostic, Parsed, RawStamp, Scope, Severity
 from ..sources import Format, Head
@@ -15,8 +14,8 @@ from .dates import date_command
 from .points import Points
 
 LAYER = "sadf"
-_ROW = regex.compile(r"[^;\t]+[;\t]-?\d+[;\t](?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: UTC)?|1\d{9})[;\t].*")
-_RAW = regex.compile(r"\d\d:\d\d:\d\d(?: UTC)?; (?:LINUX-RESTART|[\w-]+;).*")
+_ROW = re.compile(r"[^;\t]+[;\t]-?\d+[;\t](?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: UTC)?|1\d{9})[;\t].*")
+_RAW = re.compile(r"\d\d:\d\d:\d\d(?: UTC)?; (?:LINUX-RESTART|[\w-]+;).*")
 _SERIES = {
     "kbmemused": "host_memory_used_kib",
     "memused": "host_memory_used_kib",
@@ -29,7 +28,8 @@ _SERIES = {
 
 def _sniff(head: Head) -> int:
     lines = [line for line in head.lines[:30] if line.strip()]
-    rows = sum(_ROW.fullmatch(line) is not None or line.startswith("# hostname;interval;") for line in lines)
+    tables = [line for line in lines if ";" in line or "\t" in line]
+    rows = sum(_ROW.fullmatch(line) is not None or line.startswith("# hostname;interval;") for line in tables)
     if lines and rows >= 0.8 * len(lines):
         return 95
     return 95 if head.text.lstrip().startswith('{"sysstat"') else 0

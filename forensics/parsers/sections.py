@@ -6,17 +6,16 @@ at a line that is nothing but a time, or at a line with which the output of a kn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import regex
 
 from ..model import Scope
 from .dates import is_time
 
 _HEADINGS = tuple(
-    regex.compile(pattern)
+    re.compile(pattern)
     for pattern in (
         r"==> (?P<title>.+?) <==\s*",
         r"(?:\[?[\w.-]+@[\w.-]+[ :][^$#]*[$#] |[\w.-]*\$ |/[\w/.-]* [$#] |\+ )(?P<title>\S.*)",
@@ -25,7 +24,7 @@ _HEADINGS = tuple(
 )
 _HEADING_BEGINS = frozenset("=*#-+")
 """First characters of headings other than those with the prompt of a shell."""
-_STARTS = regex.compile(
+_STARTS = re.compile(
     "|".join((
         r"\s+total\s+used\s+free\s+.*",  # free
         r"Filesystem\s+.*Mounted on\s*",  # df
@@ -38,9 +37,9 @@ _STARTS = regex.compile(
         r"Reference ID    : .*",  # chronyc tracking
     ))
 )  # fmt: skip
-_KUBECTL = regex.compile(r"(?:kubectl|oc) (?:exec|debug)\b(?P<rest>.*)")
-_OPTION = regex.compile(r"(?:-n|--namespace|-c|--container|--target)[ =]\S+")
-_OPTION_PAIR = regex.compile(r"(?<!\S)(--?\w+)[ =](\S+)")
+_KUBECTL = re.compile(r"(?:kubectl|oc) (?:exec|debug)\b(?P<rest>.*)")
+_OPTION = re.compile(r"(?:-n|--namespace|-c|--container|--target)[ =]\S+")
+_OPTION_PAIR = re.compile(r"(?<!\S)(--?\w+)[ =](\S+)")
 NOBODY = Scope()
 
 
@@ -88,7 +87,7 @@ def cut(lines: Sequence[str], name: str) -> list[Section]:
             )
 
     for i, line in enumerate(lines):
-        begins = is_time(line) or _STARTS.fullmatch(line.rstrip()) is not None
+        begins = is_time(line) or begins_output(line)
         heading = "" if begins else title_of(line)
         if heading:
             close(i)
@@ -107,6 +106,11 @@ def cut(lines: Sequence[str], name: str) -> list[Section]:
             start = i
     close(len(lines))
     return parts
+
+
+def begins_output(line: str) -> bool:
+    """Whether the output of a known command about a host begins here."""
+    return _STARTS.fullmatch(line.rstrip()) is not None
 
 
 def title_of(line: str) -> str:

@@ -15,6 +15,7 @@ import regex
 from ..model import Event, Locator, Parsed, RawStamp, Samples, Scope, StampForm
 from ..sources import Format, Head
 from . import cgroup, host_clock, host_memory, host_tables, nvidia_text
+from .embedded import read_text
 from .points import Points
 from .sections import Section, cut
 
@@ -31,8 +32,11 @@ _OTHER = regex.compile(
     r"(?:\d+\.\d\d ){3}\d+/\d+ \d+|\d+\.\d\d \d+\.\d\d"  # /proc/loadavg, /proc/uptime
     r"|\d+:[\w=,]*:/.*"  # /proc/PID/cgroup
     r"|[0-9a-f]+-[0-9a-f]+ .*\[rollup\]|[A-Z][\w]+: +\d+ kB"  # /proc/PID/smaps_rollup
+    r"|(?:NAME +TYPE +SIZE +USED +PRIO|Filename\s+Type\s+Size\s+Used\s+Priority)\s*"  # swapon, /proc/swaps
+    r"|/\S+\s+(?:partition|file)\s+\S+\s+\S+\s+-?\d+\s*"
 )
 """Outputs that are known and say nothing about an incident."""
+_DF_ROW = regex.compile(r"^Filesystem\s|\d%|\s/\S*\s*$|^/\S+\s*$")
 _READERS = (
     Reader("cgroup", cgroup.matches),
     Reader("memory", host_memory.matches),
@@ -40,6 +44,7 @@ _READERS = (
     Reader("ps", host_tables.matches_ps),
     Reader("df", host_tables.matches_df),
     Reader("other", lambda section: all(_OTHER.fullmatch(line) for line in section.filled)),
+    Reader("other", lambda section: "oom_" in section.title and section.filled[0].strip("-").isdigit()),
     Reader("nvidia", lambda section: any(line.startswith("| NVIDIA-SMI ") for line in section.filled[:4])),
 )
 
@@ -71,13 +76,18 @@ def _score(head: Head, cgroup_only: bool) -> int:
 
 
 def _read(text: str, source: str) -> Parsed:
-    """Every part by its own reader; a time printed before a part is the time of that part."""
+    """Every part by its own reader, the rest as a log; a time printed before a part is the time of that part."""
     events: list[Event] = []
     points = Points(source)
     samples: list[Samples] = []
     stamp: RawStamp | None = None
-    for section in cut(text.split("\n"), _name(source)):
+    lines = text.split("\n")
+    rest = [""] * len(lines)
+    for section in cut(lines, _name(source)):
         kind = _kind(section)
+        for number, line in enumerate(section.lines, section.line):
+            if not kind or (kind == "df" and not _DF_ROW.search(line)):
+                rest[number - 1] = line
         if kind == "clock":
             found = host_clock.read(section, source)
             stamp = next(
@@ -99,6 +109,10 @@ def _read(text: str, source: str) -> Parsed:
             parsed = nvidia_text.read_lines(section.lines, source, section.line)
             events += parsed.events
             samples += parsed.samples
+    if any(rest):
+        left = read_text("\n".join(rest), source, "plain")
+        events += left.events
+        samples += left.samples
     events.sort(key=lambda event: event.locator.line)
     return Parsed(tuple(events), (*points.samples(), *samples))
 

@@ -18,7 +18,9 @@ from ..sources import Format, Head
 from .cgroup_path import path_scope
 from .embedded import read_text
 from .envelopes.journal import full_stamp
+from .k8s_values import known
 from .records import clean
+from .unit_files import command_fields, environment, span_s, words
 
 _SUFFIX = r"(?:service|scope|slice|socket|mount|timer|target|swap|path|device)"
 _TITLE = regex.compile(rf"(?:[●○×↻✗x*] )?(?P<unit>\S+\.{_SUFFIX})(?: - (?P<description>.*))?")
@@ -70,6 +72,7 @@ _SHOW_TIMES = {
     "ActiveEnterTimestamp": "active_enter", "StateChangeTimestamp": "state_change",
 }  # fmt: skip
 _SHOW_STAMP = regex.compile(r"[A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+)")
+_ARGV = regex.compile(r"argv\[\]=(?P<words>.*?) ; ")
 LAYER = "systemctl"
 
 
@@ -81,9 +84,16 @@ def read_status(text: str, source: str) -> Parsed:
         events += _status(rows, start, end, source)
         rows[start:end] = [""] * (end - start)
     rest = read_text("\n".join(rows), source, "plain")
+    owner = _owner(events)
     events += rest.events
     events.sort(key=lambda event: event.locator.line)
-    return replace(rest, events=tuple(events))
+    return replace(rest, events=tuple(events), scope=rest.scope.merged(owner))
+
+
+def _owner(events: Sequence[Event]) -> Scope:
+    """The unit, where a call was about one."""
+    units = {event.scope.unit for event in events if event.kind == "unit_state"}
+    return Scope(unit=units.pop()) if len(units) == 1 else Scope()
 
 
 def _sections(rows: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -200,8 +210,34 @@ def read_show(text: str, source: str) -> Parsed:
             block.setdefault(key, (number, value))
         elif not row.strip() and block:
             events.append(_shown(block, source))
+            if (spec := _started(block, source)) is not None:
+                events.append(spec)
             block = {}
-    return Parsed(tuple(events))
+    return Parsed(tuple(events), scope=_owner(events))
+
+
+def _started(block: dict[str, tuple[int, str]], source: str) -> Event | None:
+    """What the unit was started with, as its file says (`unit_files`)."""
+    values = {key: value for key, (_, value) in block.items() if value not in _UNSET}
+    command = _ARGV.search(values.get("ExecStart", ""))
+    unit = values.get("Id") or values.get("Names", "").split(" ")[0]
+    if command is None or not unit.endswith(".service"):
+        return None
+    limit = values.get("MemoryMax") or values.get("MemoryLimit", "")
+    fields = {
+        **command_fields(words(command["words"])),
+        "env": dict(environment([values.get("Environment", "")])),
+        "restart_policy": values.get("Restart", ""),
+        "grace_s": span_s(values.get("TimeoutStopUSec", "")),
+        "start_timeout_s": span_s(values.get("TimeoutStartUSec", "")),
+    }
+    if _WHOLE.fullmatch(limit):
+        fields["memory_limit_bytes"] = int(limit)
+    line = block["ExecStart"][0]
+    return Event(
+        Locator(source, line, line), "pod_spec", "systemd", f"unit {unit} spec", scope=Scope(unit=unit),
+        fields=known(fields), raw=f"ExecStart={values['ExecStart']}",
+    )  # fmt: skip
 
 
 def _shown(block: dict[str, tuple[int, str]], source: str) -> Event:

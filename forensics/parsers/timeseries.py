@@ -36,19 +36,22 @@ _LABELS = frozenset({
 })  # fmt: skip
 _GRAFANA = regex.compile(r"(?P<metric>[A-Za-z_:][\w:]*)?\{(?P<labels>[^}]*)\}")
 _LABEL = regex.compile(r'(\w+)="+([^"]*)"+')
+_EPOCH_S = regex.compile(r"1\d{9}(?:\.\d{1,12})?")
+_EPOCH_MS = regex.compile(r"1\d{12}")
+_CLOCK = regex.compile(r"(\d\d):(\d\d):(\d\d)")
 
 
 def _time(text: str, utc: bool) -> RawStamp | None:
     """Unix seconds or milliseconds, ISO 8601, `date` output, or a time of day."""
     text = text.strip().strip('"')
-    if regex.fullmatch(r"1\d{9}(?:\.\d{1,12})?", text):
+    if _EPOCH_S.fullmatch(text):
         return stamps.instant(float(text), LAYER, 1.0 if "." not in text else 1e-3)
-    if regex.fullmatch(r"1\d{12}", text):
+    if _EPOCH_MS.fullmatch(text):
         return stamps.instant(int(text) / 1000, LAYER, 1e-3)
     stamp = date_command(text.replace("/", "-") if text[4:5] == "/" else text, LAYER)
     if stamp is not None and utc and stamp.form is StampForm.LOCAL:
         return replace(stamp, form=StampForm.INSTANT)
-    clock = regex.fullmatch(r"(\d\d):(\d\d):(\d\d)", text) if stamp is None else None
+    clock = _CLOCK.fullmatch(text) if stamp is None else None
     if clock:
         return RawStamp(StampForm.CLOCK, LAYER, int(clock[1]) * 3600.0 + int(clock[2]) * 60 + int(clock[3]))
     return stamp

@@ -110,7 +110,7 @@ class Story:
         events += [f.event for f in d.verdict.evidence]
         if self._dated:
             events = [e for e in events if e.time.utc_s is not None or e.locator == self.root]
-        seen = {(e.locator, e.kind == "access"): e for e in reversed(events)}
+        seen = {(e.locator, e.kind == "access"): e for e in reversed(events) if e.kind != "k8s_first_seen"}
         return sorted(seen.values(), key=timeline.sort_key)
 
     def _collect(self, events: Iterable[Event]) -> list[Fact]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,6 +12,8 @@ from .lines import SeriesSpec, Window
 
 _MOST_CHARS = 200_000
 """Length of an alternation up to which it is compiled; far below the limit of Rust's `regex`."""
+
+_BATCH_TEXTS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +49,11 @@ def holds_any(literals: frozenset[str]) -> pl.Expr:
     if sum(map(len, literals)) > _MOST_CHARS:
         return line.contains_any(sorted(literals))
     return line.contains("|".join(map(pl.escape_regex, sorted(literals))))
+
+
+def literals_in(texts: Sequence[str], literals: Iterable[str]) -> Iterator[list[str]]:
+    """For each text the literals that it holds, some perhaps twice. Raises `UnicodeEncodeError` for half characters."""
+    wanted = list(literals)
+    for start in range(0, len(texts), _BATCH_TEXTS):
+        batch = pl.Series(texts[start : start + _BATCH_TEXTS], dtype=pl.String)
+        yield from batch.str.extract_many(wanted, overlapping=True).to_list()

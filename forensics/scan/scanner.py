@@ -8,21 +8,18 @@ are thinned, and counted, before Python sees them. What is kept of one member is
 
 from __future__ import annotations
 
-import io
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 import polars as pl
-from polars.exceptions import ComputeError
 
 from .anchors import tests
 from .lines import Line, Scanned, SeriesRows, SeriesSpec, Window
-from .text import LINE_LIMIT, Pieces, repaired
+from .look import STORM_KEEP, Looked, Part, look, series_rows
+from .text import LINE_LIMIT, Pieces
 
 EDGE_LINES = 40
 """First and last lines kept for the clocks."""
-STORM_KEEP = 24
-"""Equal lines kept in full before a storm is thinned."""
 KEEP_FIRST = KEEP_LAST = 15_000
 """Lines kept of one member with too many marked ones: a file of distinct errors, or not a log at all."""
 MAX_STORMS = 20_000
@@ -30,11 +27,6 @@ MAX_STORMS = 20_000
 MAX_ROWS = 250_000
 """Rows of one series; a day of eight GPUs, measured every three seconds, has 230,000."""
 _MAX_TEXTS = 50_000
-_PART_LINES = 1 << 19
-_FEW_LINES = 2000
-"""So few are asked for their series' anchors in Python: every question to polars takes a tenth of a millisecond."""
-_MASK = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[A-Za-z]*\d[0-9A-Za-z]*"
-"""What differs between lines of one storm: numbers, hexadecimal and other ids with a digit in them."""
 
 
 class Scanner:
@@ -49,6 +41,7 @@ class Scanner:
     ) -> None:
         self._tests = tests(frozenset(anchors), windows, series)
         self._windows = windows
+        self._specs = series
         self._series = [SeriesRows(spec, columns={name: [] for name in spec.groups}) for spec in series]
         self._prefilter = prefilter
         self._pieces = Pieces()
@@ -62,20 +55,24 @@ class Scanner:
         self.result = Scanned(series=self._series)
 
     def feed(self, block: bytes) -> None:
-        for piece in self._pieces.feed(block):
-            self._scan(piece)
+        for piece in self.pieces(block):
+            self.take(self.look(piece))
+
+    def pieces(self, block: bytes) -> Iterator[bytes]:
+        """The next block as pieces for `look`, in order."""
+        return self._pieces.feed(block)
 
     def whole(self, data: bytes) -> Scanned:
         """The same as `feed` and `finish` for a member that is all there; faster for the smallest ones."""
         pieces = [*self._pieces.feed(data), *self._pieces.finish()]
         if not self._keep_few(pieces):
             for piece in pieces:
-                self._scan(piece)
+                self.take(self.look(piece))
         return self._finished()
 
     def finish(self) -> Scanned:
         for piece in self._pieces.finish():
-            self._scan(piece)
+            self.take(self.look(piece))
         return self._finished()
 
     def _keep_few(self, pieces: list[bytes]) -> bool:
@@ -91,8 +88,8 @@ class Scanner:
         self.result.lines = len(self._kept)
         for rows in self._series:
             if rows.spec.anchor in text:
-                found = pl.DataFrame({"n": self._kept.keys(), "t": self._kept.values()})
-                self._take_series(rows, found, found)
+                found = {number: line for number, line in self._kept.items() if rows.spec.anchor in line}
+                self._keep_rows(rows, series_rows(pl.DataFrame({"n": found.keys(), "t": found.values()}), rows.spec), 0)
         return True
 
     def _finished(self) -> Scanned:
@@ -107,64 +104,37 @@ class Scanner:
         self.result.one_line = self.result.lines == 1 and next(iter(lines.values())).count("\r") > 2
         return self.result
 
-    def _scan(self, piece: bytes) -> None:
-        frame = self._lines(piece)
-        for part in frame.iter_slices(_PART_LINES):  # a block of empty lines has eight million of them
-            self._scan_lines(part)
+    def look(self, piece: bytes) -> Looked:
+        """What a piece says by itself, for `take`. Changes nothing: several threads may look at several pieces."""
+        return look(piece, self._tests, self._specs, self._prefilter)
 
-    def _scan_lines(self, frame: pl.DataFrame) -> None:
-        base = self.result.lines + 1
-        total = frame.height
-        self.result.lines += total
-        lines = frame.with_row_index("n", offset=base)
-        self._keep_edges(lines, base, total)
-        worth = lines.filter(self._tests.worth)
-        marked = worth.filter(self._tests.anchored) if self._prefilter else lines
-        text = "\n".join(worth["t"].to_list()) if worth.height <= _FEW_LINES else None
-        for rows in self._series:
-            if text is None or rows.spec.anchor in text:
-                marked = self._take_series(rows, worth if rows.spec.anchor else lines, marked)
-        self._keep(marked)
-        self._keep_windows(lines, marked, base)
-        self._drop_middle(KEEP_LAST)
+    def take(self, looked: Looked) -> None:
+        """Keep what matters of the next piece; pieces come in order, one at a time."""
+        self.result.bad_lines += looked.bad_lines
+        self.result.long_lines += looked.long_lines
+        for part in looked.parts:
+            base = self.result.lines + 1
+            self.result.lines += part.lines.height
+            self._keep_edges(part.lines, base)
+            for index, rows in part.series:
+                self._keep_rows(self._series[index], rows, base)
+            self._keep(part.storms, base)
+            self._keep_windows(part, base)
+            self._drop_middle(KEEP_LAST)
 
-    def _lines(self, piece: bytes) -> pl.DataFrame:
-        try:
-            frame = pl.read_lines(io.BytesIO(piece), name="t")
-        except ComputeError:  # not UTF-8
-            piece, bad_lines = repaired(piece)
-            self.result.bad_lines += bad_lines
-            frame = pl.read_lines(io.BytesIO(piece), name="t")
-        long = frame["t"].str.len_bytes() > LINE_LIMIT
-        cut = int(long.sum())
-        if cut:
-            self.result.long_lines += cut
-            frame = frame.with_columns(pl.col("t").str.slice(0, LINE_LIMIT))
-        return frame
-
-    def _keep_edges(self, lines: pl.DataFrame, base: int, total: int) -> None:
+    def _keep_edges(self, lines: pl.DataFrame, base: int) -> None:
         if base <= EDGE_LINES:
             for number, text in lines.head(EDGE_LINES + 1 - base).iter_rows():
-                self._kept[number] = text
-        self._edge = {n: t for n, t in self._edge.items() if n > base + total - 1 - EDGE_LINES}
-        self._edge.update(lines.tail(EDGE_LINES).iter_rows())
+                self._kept[base + number] = text
+        self._edge = {n: t for n, t in self._edge.items() if n > base + lines.height - 1 - EDGE_LINES}
+        self._edge.update((base + number, text) for number, text in lines.tail(EDGE_LINES).iter_rows())
 
-    def _take_series(self, rows: SeriesRows, lines: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
-        spec = rows.spec
-        found = lines.filter(pl.col("t").str.contains(spec.anchor, literal=True)) if spec.anchor else lines
-        if found.is_empty():
-            return marked
-        groups = found.select("n", pl.col("t").str.extract_groups(spec.pattern).alias("g")).unnest("g")
-        names = groups.columns[1:]
-        hits = groups.filter(pl.any_horizontal(pl.col(names).is_not_null()))
-        rows.lines.extend(hits["n"].to_list())
-        for name, column in zip(spec.groups, names, strict=True):
-            texts = hits[column].to_list()
+    def _keep_rows(self, rows: SeriesRows, found: pl.DataFrame, base: int) -> None:
+        rows.lines.extend(base + number for number in found["n"].to_list())
+        for name in rows.spec.groups:
+            texts = found[name].to_list()
             rows.columns[name].extend(texts if name == "stamp" else self._shared(texts))
         self._drop_rows(rows, MAX_ROWS // 2)
-        if not spec.consume:
-            return marked
-        return marked.filter(~pl.col("n").is_in(hits["n"].implode()))
 
     def _shared(self, texts: list[str | None]) -> list[str | None]:
         """Equal texts as one object: a series repeats few values very often."""
@@ -173,30 +143,18 @@ class Scanner:
         share = self._texts.setdefault
         return [share(text, text) for text in texts]
 
-    def _keep(self, marked: pl.DataFrame) -> None:
+    def _keep(self, storms: pl.DataFrame, base: int) -> None:
         """Keep marked lines; of equal ones (digits masked) the first few, and count the rest."""
-        if marked.is_empty():
-            return
-        masked = marked.with_columns(pl.col("t").str.slice(0, 400).str.replace_all(_MASK, "#").alias("m")).with_columns(
-            pl.col("n").cum_count().over("m").alias("i")
-        )
-        for number, text in masked.filter(pl.col("i") <= STORM_KEEP).select("n", "t").iter_rows():
-            self._kept[number] = text
-        sizes = masked.group_by("m", maintain_order=True).agg(
-            pl.len(), pl.col("n").slice(0, STORM_KEEP), pl.col("n").last().alias("last"), pl.col("t").last().alias("t")
-        )
-        for mask, size, first, last, text in sizes.iter_rows():
+        for mask, size, numbers, texts, last_number, last_text in storms.iter_rows():
             storm = self._storm(mask)
-            room = STORM_KEEP - len(storm)
-            for number in first[room:]:
-                self._kept.pop(number, None)
-            storm.extend(first[: max(room, 0)])
-            thinned = size - min(len(first), max(room, 0))
-            if thinned > 0:
-                representative = storm[-1]
+            first = [base + number for number in numbers[: STORM_KEEP - len(storm)]]
+            self._kept.update(zip(first, texts, strict=False))
+            storm.extend(first)
+            if size > len(first):
+                representative, last = storm[-1], base + last_number
                 count, _ = self._thinned.get(representative, (0, 0))  # the kept last line counts for itself
-                self._thinned[representative] = (count + thinned, last)
-                self._edge_of_storm(representative, last, text)
+                self._thinned[representative] = (count + size - len(first), last)
+                self._edge_of_storm(representative, last, last_text)
 
     def _storm(self, mask: str) -> list[int]:
         storm = self._storms.get(mask, [])
@@ -212,14 +170,14 @@ class Scanner:
         self._storm_ends[representative] = last
         self._kept[last] = text
 
-    def _keep_windows(self, lines: pl.DataFrame, marked: pl.DataFrame, base: int) -> None:
+    def _keep_windows(self, part: Part, base: int) -> None:
+        lines, opened = part.lines, part.opened
         end = base + lines.height - 1
-        opened = marked.filter(self._tests.opening)
         if opened.is_empty() and not self._open:
             return
         for window in self._windows:
             openings = opened.filter(pl.col("t").str.contains(window.opening, literal=True))["n"].to_list()
-            starts = [(number + 1, number + window.lines) for number in openings]
+            starts = [(base + number + 1, base + number + window.lines) for number in openings]
             if window in self._open:
                 starts.insert(0, (base, self._open.pop(window)))
             if not starts:
@@ -227,13 +185,14 @@ class Scanner:
             closings = lines.filter(pl.col("t").str.contains_any(list(window.closing)))["n"].to_list()
             done = base - 1
             for first, last in starts:
-                index = bisect_left(closings, first)
-                if index < len(closings) and closings[index] <= last:
-                    last = closings[index]
+                index = bisect_left(closings, first - base)
+                if index < len(closings) and base + closings[index] <= last:
+                    last = base + closings[index]
                 elif last > end:
                     self._open[window] = last
                 first = max(first, done + 1)  # windows may overlap
-                self._kept.update(lines.slice(first - base, max(0, last - first + 1)).iter_rows())
+                for number, text in lines.slice(first - base, max(0, last - first + 1)).iter_rows():
+                    self._kept[base + number] = text
                 done = max(done, last)
 
     def _drop_middle(self, slack: int) -> None:

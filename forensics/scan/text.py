@@ -25,7 +25,7 @@ def encoding_of(block: bytes) -> str:
     if block.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     head = block[:512]
-    if len(head) < 64:
+    if len(head) < 64 or 0 not in head:
         return "utf-8"
     zeros = tuple(4 * head[phase::4].count(0) / len(head) for phase in range(4))
     if min(zeros[2:]) > 0.9 and max(zeros[:2]) < 0.9:

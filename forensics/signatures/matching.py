@@ -7,13 +7,14 @@ explodes on hostile text is cut and named. Text that a user sent (prompts, reque
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import regex
 
 from ..model import Diagnostic, Event, Role, Severity
+from ..scan import literals_in
 from .fields import CONVERTERS
 from .literals import Literals
 from .model import Library, Pattern, Signature
@@ -31,6 +32,10 @@ _USER_TEXT = regex.compile(
     r"|['\"](?:content|messages|input|text)['\"]\s*:"
     r"|\b(?:user|request|body|payload|query|completion|response_text|output_text)=['\"])"
 )
+_SOURCE_LINE = regex.compile(r"(?:\./)?[\w./+-]{1,200}\.(?:pyi?|md|rst|ipynb|adoc)[:-]\d+[:-](?! \w*Warning\b)")
+"""What `grep -n` shows of source code and documents; Python's own warnings begin alike."""
+_RAISE = regex.compile(r"\braise \w+\(\s*f?[\"']")
+"""The statement that would print a message is not the message."""
 _USER_CHANNELS = frozenset({"engine", "plain", "container", "ray", "host"})
 """Channels on which a service may print what its users sent."""
 
@@ -64,7 +69,21 @@ class Matcher:
     def hits(self, event: Event) -> Iterator[Hit]:
         """All signatures that fire on an event. On channel `plain` (pasted text) every signature may."""
         text = event.text[:MATCH_CHARS]
-        numbers = {number for anchor in self._anchors.found(text) for number in self._by_anchor[anchor]}
+        return self._fired(event, text, self._anchors.found(text))
+
+    def hits_in(self, events: Sequence[Event]) -> Iterator[tuple[Event, Hit]]:
+        """The same for many events: their anchors are looked up together, at a tenth of the cost."""
+        texts = [event.text[:MATCH_CHARS] for event in events]
+        try:
+            found: Iterable[Iterable[str]] = list(literals_in(texts, self._by_anchor))
+        except UnicodeEncodeError:  # half a character, as JSON can spell it
+            found = map(self._anchors.found, texts)
+        for event, text, anchors in zip(events, texts, found, strict=True):
+            for hit in self._fired(event, text, anchors):
+                yield event, hit
+
+    def _fired(self, event: Event, text: str, anchors: Iterable[str]) -> Iterator[Hit]:
+        numbers = {number for anchor in anchors for number in self._by_anchor[anchor]}
         limit = user_text_start(event, text) if numbers else 0
         for number in sorted(numbers):
             signature = self._all[number]
@@ -123,7 +142,11 @@ def user_text_start(event: Event, text: str) -> int:
     """
     if event.channel == "kernel" and event.kind == "log":
         return text.find("\n") if "\n" in text else len(text)
-    found = _USER_TEXT.search(text) if event.channel in _USER_CHANNELS else None
+    if event.channel not in _USER_CHANNELS:
+        return len(text)
+    if event.kind == "log" and _SOURCE_LINE.match(text):
+        return 0
+    found = _USER_TEXT.search(text) or (_RAISE.search(text) if event.kind == "log" else None)
     return found.start() if found else len(text)
 
 

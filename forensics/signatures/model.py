@@ -101,6 +101,10 @@ class Signature:
     examples: tuple[Example, ...]
     phase: str
     """Phase of an engine's run that this line begins (one of `PHASES`), or empty."""
+    witness: bool
+    """True when the message reports the end of a process or container; `exit_code`, `signal` and `container` are its
+    fields where it names them.
+    """
     quotable: bool
     """True when the message counts at level INFO and in the middle of a line, too."""
 

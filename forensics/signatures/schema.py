@@ -116,8 +116,9 @@ def signature_schema() -> dict[str, Any]:
         "examples": _tables(example, "At least one for each pattern, and one that must not match.", 2),
         "quotable": {"type": "boolean", "description": "True when it counts at level INFO within a line, too."},
         "phase": {"enum": list(PHASES), "description": "Phase of an engine's run that the line begins."},
+        "witness": {"type": "boolean", "description": "True when it reports the end of a process or container."},
     }
-    optional = ("kinds", "false_positives", "references", "overlaps", "quotable", "phase")
+    optional = ("kinds", "false_positives", "references", "overlaps", "quotable", "phase", "witness")
     required = tuple(key for key in properties if key not in optional)
     schema = _object(properties, required, keys=signature_file.KEYS)
     return {"$schema": DIALECT, "title": "oomforensics signature", **schema}

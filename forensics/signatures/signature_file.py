@@ -16,7 +16,7 @@ from .regex_parser import RefusedError
 
 KEYS = (
     "id", "title", "status", "severity", "role", "channels", "kinds", "anchors", "description", "false_positives",
-    "references", "overlaps", "versions", "patterns", "examples", "quotable", "phase",
+    "references", "overlaps", "versions", "patterns", "examples", "quotable", "phase", "witness",
 )  # fmt: skip
 VERSION_KEYS = ("program", "range", "source")
 PATTERN_KEYS = ("name", "regex", "types", "note")
@@ -57,6 +57,7 @@ def read_signature(reader: Reader, table: dict[str, Any], expected_id: str) -> S
         examples=tuple(_examples(reader, table, channels)),
         phase=reader.choice(table, "phase", PHASES) if "phase" in table else "",
         quotable=reader.boolean(table, "quotable"),
+        witness=reader.boolean(table, "witness"),
     )
 
 

@@ -118,3 +118,46 @@ def test_without_anything_ages_have_no_time(b: ModuleType) -> None:
     """Nothing says when the table was made."""
     solved = b.solve(table(b, [("Killing", b.at("2026-05-06 02:10:07"))]))
     assert solved.events[0].time.utc_s is None
+
+
+def test_a_container_that_never_started(b: ModuleType) -> None:
+    """The kubelet tells a failed start as `Failed` when it writes the end of the container: one fact, two prints."""
+    failed = b.at("2026-05-06 02:55:30")
+    described = b.Print("kubectl/describe.txt", "k8s.describe")
+    described.line(failed, "ended", (b.stamp(b.INSTANT, "k8s", failed),), "k8s", "container_terminated", POD, reason="StartError")
+    described.line(failed, "Failed: Error: failed to create containerd task", (b.age(b.at(CAPTURE) - failed, 1.0),), "k8s", "k8s_event",
+                   POD, reason="Failed", object_name="vllm-llama-0")  # fmt: skip
+    clock = b.clock(b.solve(described), "kubectl/describe.txt", "kubectl")
+    assert clock.captured_at_s == pytest.approx(b.at(CAPTURE), abs=4)
+
+
+def test_tables_that_show_the_same_events(b: ModuleType) -> None:
+    """A table made twenty minutes after another one: the ages of what both show tell the difference."""
+    start, later = b.at("2026-05-06 02:10:07"), 1200.0
+    events = [("Pulled", start), ("Killing", start + 1500), ("Evicted", start + 2400)]
+    second = b.Print("kubectl/again.txt", "k8s.table")
+    for reason, true_s in [*events, ("FailedScheduling", start + 4000)]:
+        seconds = b.at(CAPTURE) + later - true_s
+        second.line(true_s, f"{reason}: said by the kubelet", (b.age(seconds, width(seconds)),), "k8s", "k8s_event", POD,
+                    reason=reason, object_name="vllm-llama-0")  # fmt: skip
+    first = table(b, events)
+    first.line(start, "Started: x", (b.age(b.at(CAPTURE) - start, 60.0),), "k8s", "k8s_event", POD, reason="Started")
+    first.line(start, "container vllm started", (b.stamp(b.INSTANT, "k8s", start),), "k8s", "container_started", POD)
+    solved = b.solve(first, second)
+    clock = b.clock(solved, "kubectl/again.txt", "kubectl")
+    assert clock.captured_at_s == pytest.approx(b.at(CAPTURE) + later, abs=95)
+    for event in solved.events:
+        if event.locator.source == "kubectl/again.txt":
+            assert abs(event.time.utc_s - second.truth[event.locator.line]) <= event.time.uncertainty_s
+
+
+def test_a_long_collection(b: ModuleType) -> None:
+    """Logs went on for an hour after the first table: one without a common event may be made at any time of it."""
+    start = b.at("2026-05-06 02:10:07")
+    events = [("Pulled", start), ("Killing", start + 1500), ("Evicted", start + 2400)]
+    other = table(b, [("FailedScheduling", start + 60)], "kubectl/other.txt")
+    log = b.journal("journal.txt", "Asia/Tokyo", [b.at(CAPTURE) + 300 * i for i in range(12)])
+    solved = b.solve(table(b, events), objects(b, events), other, log)
+    event = next(event for event in solved.events if event.locator.source == "kubectl/other.txt")
+    assert event.time.earliest_s <= start + 60
+    assert event.time.latest_s >= start + 60 + 3300

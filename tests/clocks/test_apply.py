@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from forensics.clocks.apply import after_all, between
+from forensics.clocks.undated import after_all, between
 from forensics.model import Basis, Scope, Timestamp
 
 POD = Scope(pod="vllm-llama-0")
@@ -18,18 +18,46 @@ def stamp(utc_s: float, doubt_s: float = 1.0) -> Timestamp:
 
 
 def test_a_line_between_two_stamps() -> None:
-    """In a short gap by its place among the lines, in a long one at the start, always with the whole interval."""
+    """In a short gap by its share, in a long one at the start, always with the whole interval."""
     near = between(stamp(100.0), stamp(110.0), 0.25)
     assert near == Timestamp(102.5, 8.5, Basis.FILE_ORDER)
     far = between(stamp(100.0), stamp(4000.0), 0.5)
-    assert far == Timestamp(100.0, 3901.0, Basis.FILE_ORDER)
+    assert (far.utc_s, far.uncertainty_s) == pytest.approx((100.001, 3900.999))
+
+
+def test_a_line_follows_its_predecessor() -> None:
+    """Closely, and never before a line without a stamp that stands above it; the gap stays inside the uncertainty."""
+    first = between(stamp(100.0), stamp(110.0))
+    assert (first.utc_s, first.uncertainty_s) == pytest.approx((100.001, 10.999))
+    second = between(stamp(100.0), stamp(110.0), later_than_s=104.0)
+    assert (second.utc_s, second.uncertainty_s) == pytest.approx((104.001, 6.999))
+    assert between(stamp(100.0), stamp(100.0)) == Timestamp(100.0, 1.0, Basis.FILE_ORDER)
+    third = after_all(stamp(100.0), 130.0, 100.002)
+    assert (third.utc_s, third.latest_s) == pytest.approx((100.003, 131.003))
 
 
 def test_a_line_behind_the_last_stamp() -> None:
     """Until the container's end, else for a day."""
-    assert after_all(stamp(100.0), 130.0) == Timestamp(100.0, 31.0, Basis.FILE_ORDER)
-    assert after_all(stamp(100.0), None) == Timestamp(100.0, 86401.0, Basis.FILE_ORDER)
+    bounded = after_all(stamp(100.0), 130.0)
+    assert (bounded.utc_s, bounded.uncertainty_s) == pytest.approx((100.001, 31.0))
+    assert after_all(stamp(100.0), None).uncertainty_s == pytest.approx(86401.0)
     assert after_all(None, None) is None
+
+
+def test_requests_are_spread_and_other_lines_follow(b: ModuleType) -> None:
+    """Access lines lie evenly between two stamps; the start-up lines above and below them stay in order."""
+    one = b.Print("pods/0.log", scope=POD)
+    start = b.at("2026-05-06 02:00:00")
+    one.line(start, b.message(1), (b.stamp(b.INSTANT, "cri", start, "UTC", 1e-6),), "engine")
+    one.line(start + 0.1, "Application startup complete.", (), "engine")
+    for number in range(3):
+        one.line(start + 5 + number, "GET /health 200", (), "engine", "access")
+    one.line(start + 9, "Shutting down", (), "engine")
+    one.line(start + 10, b.message(2), (b.stamp(b.INSTANT, "cri", start + 10, "UTC", 1e-6),), "engine")
+    times = [event.time.utc_s - start for event in b.solve(one).events]
+    assert times[1] == pytest.approx(0.001, abs=1e-6)
+    assert times[2:5] == pytest.approx([10 * place / 6 for place in (2, 3, 4)])
+    assert times[5] == pytest.approx(times[4] + 0.001, abs=1e-6)
 
 
 def log(b: ModuleType) -> object:
@@ -130,3 +158,45 @@ def test_the_same_bundle_gives_the_same_times(b: ModuleType) -> None:
     first, second = b.solve(one, log(b)), b.solve(one, log(b))
     assert first == second
     assert first.events[0].time.utc_s == pytest.approx(times[0])
+
+
+def test_lines_above_the_first_stamp(b: ModuleType) -> None:
+    """What a container prints before its first stamped line was written since its start."""
+    start = b.at("2026-05-06 02:00:00")
+    one, api = b.Print("pods/0.log", scope=POD), b.Print("pod.json", "k8s.objects")
+    one.line(start + 1, "fetching the configuration", (), "container")
+    one.line(start + 14, b.message(1), (b.stamp(b.INSTANT, "cri", start + 14, "UTC", 1e-6),), "engine")
+    api.line(start, "started", (b.stamp(b.INSTANT, "k8s", start),), "k8s", "container_started", POD)
+    first = b.solve(one, api).events[0]
+    assert first.time.uncertainty_s <= 17
+    assert abs(first.time.utc_s - (start + 1)) <= first.time.uncertainty_s
+    assert b.solve(one).events[0].time.uncertainty_s > 80000
+
+
+def test_an_instant_that_a_bare_line_prints(b: ModuleType) -> None:
+    """A wrapper script prints its own time: taken where file order agrees, not where somebody quotes another day."""
+    start = b.at("2026-05-06 02:00:00")
+    one = b.Print("pods/0.log", scope=POD)
+    one.line(start, b.message(1), (b.stamp(b.INSTANT, "cri", start, "UTC", 1e-6),), "engine")
+    one.line(start + 22, "[entrypoint] 2026-05-06T04:00:22+02:00 SIGTERM received", (), "container")
+    one.line(start + 23, "[entrypoint] 2025-01-01T00:00:00Z is the date of the licence", (), "container")
+    one.line(start + 40, b.message(2), (b.stamp(b.INSTANT, "cri", start + 40, "UTC", 1e-6),), "engine")
+    times = [event.time for event in b.solve(one).events]
+    assert (times[1].utc_s, times[1].uncertainty_s) == (start + 22, 1.0)
+    assert times[2].utc_s == pytest.approx(start + 22.001, abs=1e-4)
+
+
+def test_progress_bars_tell_how_long_they_ran(b: ModuleType) -> None:
+    """tqdm prints no time but the time it has been running: from its first line on, across stamped lines."""
+    start = b.at("2026-05-06 02:00:00")
+    one = b.Print("pods/0.log", scope=POD)
+    bar = "Loading safetensors checkpoint shards:  {0}% Completed | {0}/90 [{1}, 1.00s/it]"
+    for at_s, text in (
+        (0, ""), (0.1, bar.format(0, "00:00<?")), (30.1, bar.format(30, "00:30<01:00")), (50, ""),
+        (75.1, bar.format(75, "01:15<00:15")), (80.1, "Shutting down"), (120, ""), (121, bar.format(5, "00:05<00:10")), (200, ""),
+    ):  # fmt: skip
+        stamps = () if text else (b.stamp(b.INSTANT, "cri", start + at_s, "UTC", 1e-6),)
+        one.line(start + at_s, text or b.message(int(at_s)), stamps, "engine")
+    times = [event.time for event in b.solve(one).events]
+    assert [round(time.utc_s - start) for time in times] == [0, 0, 30, 50, 75, 75, 120, 125, 200]
+    assert all(time.earliest_s <= start + true for time, true in zip(times, (0, 0.1, 30.1, 50, 75.1, 80.1, 120, 121, 200), strict=True))

@@ -117,3 +117,49 @@ def test_a_kernel_log_alone_stays_on_its_own_lane(b: ModuleType) -> None:
     solved = b.solve(kernel)
     assert solved.events[0].time.utc_s is None
     assert b.clock(solved, "dmesg", "dmesg").verdict == "refused"
+
+
+def asleep(b: ModuleType, shared: int) -> tuple[object, object]:
+    """A journal and a ring of a machine that slept for 5000 s; the last `shared` lines before it are in the ring only."""
+    boot_s = b.at("2026-05-06 00:00:00")
+    times = [boot_s + 600 + 60.0 * i for i in range(12)] + [boot_s + 9000 + 60.0 * i for i in range(8)]
+    journal, kernel = b.Print("journal.txt", scope=Scope(host="gpu-node-7")), b.Print("dmesg")
+    for serial, true_s in enumerate(times):
+        up_s = true_s - boot_s - (5000 if true_s > boot_s + 5000 else 0)
+        text = {11: "PM: suspend entry (deep)", 12: "PM: suspend exit"}.get(serial, b.message(serial))
+        kernel.line(true_s, text, (b.boot(up_s),), "kernel")
+        if serial >= 14 or serial < 12 - shared:
+            journal.line(true_s, text, (b.stamp(b.INSTANT, "journal", true_s),), "kernel")
+    return journal, kernel
+
+
+def test_the_kernel_says_when_it_slept(b: ModuleType) -> None:
+    """Between the last fact before a sleep and the first after it, its own lines tell which side a line is on."""
+    journal, kernel = asleep(b, 6)
+    solved = b.solve(journal, kernel)
+    assert max(abs(error) for error in b.errors(solved, kernel)) <= 1.5
+    assert all(event.time.uncertainty_s <= 3 for event in solved.events)
+
+
+def test_a_sleep_that_nothing_measures(b: ModuleType) -> None:
+    """Facts from after the sleep only: what stands before it may be off by the length of the sleep, and says so."""
+    journal, kernel = asleep(b, 12)
+    solved = b.solve(journal, kernel)
+    times = [event.time for event in solved.events if event.locator.source == "dmesg"]
+    errors = b.errors(solved, kernel)
+    assert all(abs(error) <= time.uncertainty_s for error, time in zip(errors, times, strict=True))
+    assert max(abs(error) for error in errors[12:]) <= 1.5
+    assert all(time.uncertainty_s <= 3 for time in times[12:])
+
+
+def test_a_sleep_after_the_boot_time(b: ModuleType) -> None:
+    """Boot time from /proc/stat holds until the machine sleeps."""
+    _, kernel = asleep(b, 0)
+    now = b.at("2026-05-06 03:00:00")
+    state = b.Print("state.txt", "host.state")
+    state.line(now, "captured at", (b.stamp(b.INSTANT, "host", now),), "host", "capture", boot_epoch_s=int(b.at("2026-05-06 00:00:00")))
+    solved = b.solve(kernel, state)
+    times = [event.time for event in solved.events if event.locator.source == "dmesg"]
+    assert all(abs(error) <= time.uncertainty_s for error, time in zip(b.errors(solved, kernel), times, strict=True))
+    assert times[0].uncertainty_s < 5
+    assert times[-1].uncertainty_s > 5000

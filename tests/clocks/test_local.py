@@ -225,3 +225,53 @@ def test_what_is_tied_to_it_is_assumed_too(b: ModuleType) -> None:
     off = b.errors(solved, ring)
     assert max(off) - min(off) < 1
     assert min(event.time.uncertainty_s for event in solved.events) > 9 * 3600
+
+
+def test_an_exact_fact_beats_a_hint(b: ModuleType) -> None:
+    """A rendered kernel log fits the end of an OOMKilled container to the second in UTC, and the capture in UTC+3."""
+    killed = b.at("2026-05-12 12:05:59")
+    kernel = b.Print("dmesg-T.txt", scope=Scope())
+    for serial in range(30):
+        true_s = killed - 3600 + 500 * serial
+        kernel.line(true_s, f"link {serial} becomes ready", (b.stamp(b.LOCAL, "dmesg", true_s),), "kernel")
+    kernel.line(killed, "Killed process 4711", (b.stamp(b.LOCAL, "dmesg", killed),), "kernel", "kernel_oom")
+    api = b.Print("describe.txt", "k8s.describe")
+    api.line(killed + 1, "ended", (b.stamp(b.INSTANT, "k8s", killed + 1),), "k8s", "container_terminated",
+             Scope(pod="vllm-llama-0"), reason="OOMKilled")  # fmt: skip
+    captured = max(kernel.truth.values()) - 3 * 3600
+    api.line(captured, "captured", (b.stamp(b.INSTANT, "host", captured),), "host", "capture")
+    solved = b.solve(kernel, api)
+    clock = b.clock(solved, "dmesg-T.txt", "dmesg")
+    assert (clock.verdict, clock.zone) == ("assumed", "UTC")
+    assert max(abs(error) for error in b.errors(solved, kernel)) <= 1
+    assert all(event.time.uncertainty_s <= 5 for event in solved.events)
+
+
+def test_the_last_line_of_a_killed_container(b: ModuleType) -> None:
+    """A log that stops in the second of its container's end is not moved to a start that fits by an hour."""
+    end = b.at("2026-05-12 12:06:00")
+    log = b.Print("vllm.log", scope=Scope(pod="vllm-llama-0"))
+    for serial in range(20):
+        true_s = end - 3 - 10 * (19 - serial)
+        log.line(true_s, b.message(serial), (b.stamp(b.YEARLESS, "engine", true_s),), "engine")
+    api = b.Print("describe.txt", "k8s.describe")
+    for seconds, kind in ((end, "container_terminated"), (log.truth[1] - 3 * 3600 - 20, "container_started")):
+        api.line(seconds, kind, (b.stamp(b.INSTANT, "k8s", seconds),), "k8s", kind, Scope(pod="vllm-llama-0"))
+    solved = b.solve(log, api)
+    assert b.clock(solved, "vllm.log", "engine").offset_s == 0
+    assert all(event.time.uncertainty_s <= 5 for event in solved.events)
+
+
+def test_a_tool_prints_one_zone_on_a_node(b: ModuleType) -> None:
+    """A second table of nvidia-smi, without a hint of its own, is as sure as the first."""
+    death = b.at("2026-05-06 02:30:00")
+    loop = b.Print("nvidia-smi.csv", "nvidia.csv")
+    rows = [(b.stamp(b.LOCAL, "nvidia-smi", death + 10 * i, "Australia/Sydney").seconds, 70000.0 if i < 0 else 500.0) for i in range(-60, 60)]
+    loop.series("gpu_memory_used_mib", b.LOCAL, "nvidia-smi", rows)
+    journal = b.journal("journal.txt", "Australia/Sydney", minutes(b, "2026-05-06 02:00:00", 12), host="")
+    journal.line(death, "main process exited, code=killed", (b.stamp(b.YEARLESS, "journal", death, "Australia/Sydney"),), "systemd", "unit_exit")
+    once = b.Print("nvidia-smi-1.txt", "nvidia.text")
+    once.line(death - 500, "GPU 0", (b.stamp(b.LOCAL, "nvidia-smi", death - 500, "Australia/Sydney"),), "nvidia", "gpu_state")
+    solved = b.solve(loop, journal, once)
+    event = next(event for event in solved.events if event.locator.source == "nvidia-smi-1.txt")
+    assert (abs(event.time.utc_s - (death - 500)) <= 1, event.time.uncertainty_s <= 2) == (True, True)

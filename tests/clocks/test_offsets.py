@@ -75,3 +75,10 @@ def test_late_witnesses_are_set_aside() -> None:
     """A collector that was late by minutes on some lines does not move the clock of the lines."""
     found = estimate(anchors([0.2, 40.0, 0.3, 200.0, 0.1, 0.2, 90.0, 0.4], lagging=True))
     assert [round(run.constant, 1) for run in found.runs] == [0.2]
+
+
+def test_what_most_of_the_lane_says_is_no_delay() -> None:
+    """Three lines stamped across a set clock do not make the right line behind them a late one: it stays as a doubt."""
+    found = estimate([*anchors([0.3] * 12, lagging=True), *anchors([-149.0] * 3, 13, True), *anchors([0.3], 16, True)])
+    assert [len(run.anchors) for run in found.runs] == [12, 3]
+    assert [stray.constant for stray in found.strays] == [0.3]

@@ -114,3 +114,53 @@ def test_names_with_and_without_domain(b: ModuleType) -> None:
     api.events = [replace(event, scope=Scope(host="gpu-node-7.example.net")) for event in api.events]
     solved = b.solve(journal, api)
     assert max(abs(error) for error in b.errors(solved, journal)) <= 2
+
+
+def test_a_time_service_tells_its_offset(b: ModuleType) -> None:
+    """Without an API server, `chronyc tracking` says how far its node is off; assumed, for it holds for the capture only."""
+    times = [b.at("2026-05-06 02:00:00") + 60.0 * i for i in range(12)]
+    journal = b.journal("journal.txt", "Asia/Kolkata", times, skew_s=-42.0)
+    told = b.Print("chrony.txt", "host.state", NODE)
+    told.line(0, "chronyc tracking", (), "clock", offset_s=-42.1, leap_status="Normal")
+    solved = b.solve(journal, told)
+    clock = b.clock(solved, "journal.txt", "journal")
+    assert (clock.verdict, clock.skew_s) == ("assumed", -42.1)
+    assert max(abs(error) for error in b.errors(solved, journal)) <= 2
+    assert all(event.time.uncertainty_s > 42 for event in solved.events if event.time.utc_s is not None)
+
+
+@pytest.mark.parametrize("fields", [{"offset_s": 0.0004, "leap_status": "Normal"}, {"offset_s": 50.0, "leap_status": "Not synchronised"}])
+def test_a_time_service_that_says_nothing(b: ModuleType, fields: dict[str, object]) -> None:
+    """An offset below a second, and one from a service that knows no time."""
+    journal = b.journal("journal.txt", "Asia/Kolkata", [b.at("2026-05-06 02:00:00") + 60.0 * i for i in range(12)])
+    told = b.Print("chrony.txt", "host.state", NODE)
+    told.line(0, "chronyc tracking", (), "clock", **fields)
+    assert b.clock(b.solve(journal, told), "journal.txt", "journal").skew_s == 0
+
+
+def test_the_api_server_knows_better(b: ModuleType) -> None:
+    """Measured comparisons beat what a node says of itself."""
+    told = b.Print("chrony.txt", "host.state", NODE)
+    told.line(0, "chronyc tracking", (), "clock", offset_s=300.0, leap_status="Normal")
+    clock = b.clock(b.solve(events_json(b, 90.2, 5), told), "events.json", "k8s")
+    assert (clock.verdict, clock.skew_s) == ("solved", pytest.approx(90.2, abs=1))
+
+
+def test_a_step_back_inside_the_hour_that_occurs_twice(b: ModuleType) -> None:
+    """A service sets the clock back by three minutes while summer time ends: no step forward is made of it."""
+    begin, set_at = b.at("2025-11-02 05:20:00"), b.at("2025-11-02 06:46:30")
+    one = b.Print("journal.txt", scope=NODE)
+    for serial in range(29):
+        true_s = begin + 200.0 * serial
+        ahead_s = 187.0 if true_s < set_at else 0.0
+        stamps = (b.stamp(b.YEARLESS, "journal", true_s + ahead_s, "America/Chicago"),)
+        if serial < 20:
+            stamps += (b.stamp(b.INSTANT, "runtime", true_s + ahead_s, "UTC", 1e-6),)
+        if true_s - 200 < set_at <= true_s:
+            said = (b.stamp(b.YEARLESS, "journal", set_at + 0.1, "America/Chicago"),)
+            one.line(set_at + 0.1, "System clock was stepped by -187.000000 seconds", said, "clock")
+        one.line(true_s, b.message(serial), stamps, "runtime")
+    solved = b.solve(one)
+    doubts = [event.time.uncertainty_s for event in solved.events]
+    assert all(abs(error) <= max(doubt, 1.0) for error, doubt in zip(b.errors(solved, one), doubts, strict=True))
+    assert not any("forward" in diagnostic.message for diagnostic in solved.diagnostics)

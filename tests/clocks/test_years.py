@@ -102,3 +102,14 @@ def test_a_date_in_a_path(b: ModuleType) -> None:
     """A support bundle's folder carries its date."""
     log = engine(b, "support-bundle-2026-05-06T02_42_30/logs/vllm.log", "2026-05-06 02:00:00", "2026-05-06 02:05:00")
     assert b.errors(b.solve(log), log) == [0, 0]
+
+
+def test_a_doubtful_year_counts_once(b: ModuleType) -> None:
+    """A year from old file times is off by a year at most, in the lane that is tied to the doubtful one as well."""
+    true_s = b.at("2026-08-24 10:20:00")
+    one = b.Print("journal.txt", mtime_s=true_s + 80 * 86400)
+    for serial in range(6):
+        stamps = (b.stamp(b.YEARLESS, "journal", true_s + 60 * serial), b.stamp(b.YEARLESS, "engine", true_s + 60 * serial))
+        one.line(true_s + 60 * serial, b.message(serial), stamps, "engine")
+    times = [event.time for event in b.solve(one).events]
+    assert all(366 * 86400 <= time.uncertainty_s <= 368 * 86400 for time in times)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import zoneinfo
 from datetime import UTC, datetime
+from types import ModuleType
 
 import pytest
 
 from forensics.clocks import zones
+from forensics.model import Scope
 from forensics.stamps import epoch
 
 
@@ -73,3 +75,18 @@ def test_abbreviations_are_ambiguous() -> None:
     central = zones.names_printing([(at(2026, 7, 15, 12), "CEST")])
     assert "Europe/Berlin" in central
     assert all(zones.printed_offset(name, at(2026, 7, 15, 12), "CEST") == -7200 for name in central)
+
+
+def test_a_file_of_a_century(b: ModuleType) -> None:
+    """A clock that began at its zero: zones are followed through the last years, older lines say their doubt."""
+    one = b.Print("journal.txt", scope=Scope(host="gpu-node-7"))
+    times = [b.at("1980-07-01 00:00:10") + i for i in range(3)] + [b.at("2026-05-06 02:00:00") + 60 * i for i in range(12)]
+    for serial, true_s in enumerate(times):
+        stamps = (b.stamp(b.LOCAL, "journal", true_s, "Europe/Berlin"),)
+        stamps += (b.stamp(b.INSTANT, "runtime", true_s),) if serial > 2 else ()
+        one.line(true_s, b.message(serial), stamps, "runtime")
+    solved = b.solve(one)
+    doubts = [event.time.uncertainty_s for event in solved.events]
+    assert all(abs(error) <= doubt for error, doubt in zip(b.errors(solved, one), doubts, strict=True))
+    assert max(doubts[3:]) <= 2
+    assert min(doubts[:3]) > 3600

@@ -270,3 +270,32 @@ def test_a_job_that_is_done_is_no_death(b: ModuleType, last_state: bool, restart
     w.exited("describe.txt", 200, 0, "Completed", last_state=last_state, restart_count=restarts)
     (death,) = w.case().deaths
     assert death.graceful is graceful
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("vllm-1 exited with code 137", 137),
+        ("2026-05-12 08:05:00,101 WARN exited: vllm (terminated by SIGKILL; not expected)", 137),
+        ("2026-05-12 08:05:00,101 WARN exited: vllm (exit status 1; not expected)", 1),
+    ],
+)
+def test_a_supervisor_reports_the_end(b: ModuleType, line: str, code: int) -> None:
+    """What `docker compose` or supervisord prints behind the last line of the engine is its end."""
+    w = b.World()
+    w.start("out.log", 0)
+    w.answer("out.log", 300)
+    w.add("out.log", 305, line, channel="container", level="")
+    (death,) = w.case().deaths
+    assert (death.entity, death.exit_code) == ("file:out.log", code)
+    assert w.diagnosis().verdict.cause.id == "insufficient_evidence"
+
+
+def test_the_end_of_another_service_of_a_compose_file(b: ModuleType) -> None:
+    """Two services report their ends in one log: only that of the engine is the engine's."""
+    w = b.World()
+    w.start("out.log", 0, Scope(container="vllm"))
+    w.answer("out.log", 300, scope=Scope(container="vllm"))
+    w.add("out.log", 305, "redis-1 exited with code 3", channel="container", level="")
+    w.add("out.log", 306, "vllm-1 exited with code 1", channel="container", level="")
+    assert {(d.entity, d.exit_code) for d in w.case().deaths} == {("ctr:vllm", 1), ("ctr:redis", 3)}

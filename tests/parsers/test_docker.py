@@ -44,6 +44,34 @@ def test_events_text() -> None:
     assert kill.text == f"container kill {CID} (signal=15, {ATTRIBUTES})"
 
 
+KILLS = {
+    "docker": {"Type": "container", "Action": "kill", "Actor": {"ID": CID, "Attributes": {"signal": "9", "name": "lab-vllm-1"}},
+               "time": 1764213346},
+    "compose": {"time": "2025-11-27T03:15:46Z", "type": "container", "service": "lab-vllm-1", "id": CID, "action": "kill",
+                "attributes": {"signal": "SIGKILL"}},
+    "podman": {"ID": CID, "Name": "lab-vllm-1", "Status": "kill", "Time": "2025-11-27T03:15:46Z", "Type": "container",
+               "Attributes": {"signal": "KILL"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", KILLS)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_kill_of_every_tool(tool: str, indent: int | None) -> None:
+    """docker, docker compose and podman name things differently; one object a line, or a pretty document."""
+    text = json.dumps(KILLS[tool], indent=indent) + "\n"
+    (kill,) = docker.read_events(text, "e.json").events
+    assert (kill.kind, kill.fields["signal"], kill.scope.container_id) == ("container_kill", 9, CID)
+    assert kill.scope.container == "lab-vllm-1"
+    assert kill.text.startswith(f"container kill {CID} (")
+    assert (kill.stamps[0].form, kill.stamps[0].seconds) == (StampForm.INSTANT, 1764213346.0)
+
+
+def test_events_without_a_zone() -> None:
+    """`docker compose events` prints local time."""
+    (kill,) = docker.read_events(f"2025-11-27 14:16:10.123456 container kill {CID} (name=vllm-1, signal=9)\n", "e").events
+    assert (kill.fields["signal"], kill.stamps[0].form) == (9, StampForm.LOCAL)
+
+
 def test_events_json() -> None:
     """`docker events --format '{{json .}}'` says the same."""
     line = {

@@ -223,3 +223,12 @@ def test_the_first_character_rules_out_no_envelope() -> None:
         tried = starting_with(text[:1])
         for name, envelope in ENVELOPES:
             assert (name, envelope) in tried or envelope(text) is None, (name, text[:80])
+
+
+def test_a_progress_bar_keeps_its_collectors_stamp() -> None:
+    """`kubectl logs --timestamps` stamps a line that begins with a carriage return; what a terminal shows is the last piece."""
+    record = unwrap("2026-04-07T20:15:57.117527444Z (EngineCore_DP0 pid=70) \rLoading shards: 7%\rLoading shards: 14% | 2/14")
+    assert record.text == "Loading shards: 14% | 2/14"
+    assert [stamp.layer for stamp in record.stamps] == ["prefix"]
+    glued = unwrap("Loading shards: 7%\rINFO 05-06 02:33:20 [core.py:77] Initializing")
+    assert (glued.text, [stamp.layer for stamp in glued.stamps]) == ("Initializing", ["engine"])

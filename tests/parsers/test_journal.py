@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -275,3 +277,33 @@ def test_one_story_in_all_modes_zones_and_versions(captures: Path) -> None:
     assert len(paths) > 40
     for path in paths[::6]:
         assert facts(read(load(path))[1].events) == wanted, path
+
+
+OFFSETS_H = {"EDT": -4, "EST": -5, "CST": 8, "UTC": 0, "": 0}
+
+
+def test_instants_agree_in_all_modes_and_zones(captures: Path) -> None:
+    """Every entry that two modes word alike has one instant, in New York, Shanghai and UTC; short modes show its wall time."""
+    folder = captures / "journal/systemd-252"
+    instants: dict[tuple[str, str], list[float]] = {}
+    for event in read(load(folder / "tz-independent/json.txt"))[1].events:
+        instants.setdefault((event.kind, event.text), []).append(event.stamps[0].seconds)
+    paths = [*folder.glob("TZ_*/*.txt*"), *(folder / f"tz-independent/{name}" for name in ("export.txt", "short-unix.txt"))]
+    compared = 0
+    for path in sorted(path for path in paths if "list-boots" not in path.name):
+        zone = ZoneInfo(path.parent.name.removeprefix("TZ_").replace("-", "/", 1)) if path.parent.name.startswith("TZ_") else UTC
+        for event in read(load(path))[1].events:
+            wanted = instants.get((event.kind, event.text))
+            if wanted is None or not event.stamps:
+                continue
+            stamp = event.stamps[0]
+            if stamp.form is StampForm.YEARLESS:
+                shown = datetime.fromtimestamp(stamp.seconds, UTC)
+                local = [datetime.fromtimestamp(second, zone) for second in wanted]
+                assert (shown.month, shown.day, shown.time()) in [
+                    (t.month, t.day, t.replace(microsecond=shown.microsecond).time()) for t in local], (path, event.text)  # fmt: skip
+            else:
+                second = stamp.seconds - 3600 * OFFSETS_H[stamp.zone]
+                assert min(abs(second - other) for other in wanted) < 1, (path, event.text)
+            compared += 1
+    assert compared > 2500

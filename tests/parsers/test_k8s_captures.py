@@ -17,6 +17,7 @@ from forensics.stamps import iso_utc
 
 NOT_IN_DESCRIBE = {"grace_s", "restart_policy", "pod_ip", "disruption_reason"}
 """Fields that kubectl describe does not print."""
+OCCURRENCES = ("k8s_event", "k8s_first_seen")
 
 
 def _comparable(event: Event, as_described: bool) -> str:
@@ -36,7 +37,7 @@ def _comparable(event: Event, as_described: bool) -> str:
 
 
 def _facts(events: tuple[Event, ...], as_described: bool = False) -> Counter[str]:
-    return Counter(_comparable(event, as_described) for event in events if event.kind != "k8s_event")
+    return Counter(_comparable(event, as_described) for event in events if event.kind not in OCCURRENCES)
 
 
 @pytest.fixture(scope="module")

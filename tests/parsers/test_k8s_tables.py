@@ -15,6 +15,17 @@ def read(text: str) -> tuple[Event, ...]:
     return k8s_text.read(text, "table.txt").events
 
 
+def pods(text: str) -> list[Event]:
+    """What the rows say about pods, without the ends of containers."""
+    return [event for event in read(text) if event.kind == "pod_status"]
+
+
+def ends(text: str) -> list[tuple[str, str | None, int | None]]:
+    """Pod, reason and exit code of the ends of containers."""
+    found = [event for event in read(text) if event.kind == "container_terminated"]
+    return [(e.scope.pod, e.fields.get("reason"), e.fields.get("exit_code")) for e in found]
+
+
 PODS = """\
 NAMESPACE   NAME           READY   STATUS             RESTARTS        AGE    IP            NODE         NOMINATED NODE   READINESS GATES
 inference   vllm-llama-0   0/1     CrashLoopBackOff   5 (9m48s ago)   71m    10.244.3.41   gpu-node-7   <none>           <none>
@@ -24,7 +35,7 @@ inference   vllm-proxy-0   1/1     Running            0               5d3h   <no
 
 def test_pods_wide() -> None:
     """RESTARTS holds a blank; `<none>` is nothing; STATUS is a phase only when it is one."""
-    first, second = read(PODS)
+    first, second = pods(PODS)
     assert first.text == "pod vllm-llama-0 CrashLoopBackOff"
     assert first.fields == {
         "reason": "CrashLoopBackOff", "node": "gpu-node-7", "pod_ip": "10.244.3.41", "restart_count": 5,
@@ -35,25 +46,56 @@ def test_pods_wide() -> None:
     assert "node" not in second.fields
 
 
+def test_status_tells_of_an_end() -> None:
+    """A terminated container's reason, its code or signal when it has none, and a restart loop; nothing else."""
+    rows = (
+        "vllm-0   0/1   OOMKilled                6 (91s ago)   3d",
+        "vllm-1   0/1   Error                    0             3d",
+        "vllm-2   0/1   Init:Error               2 (9s ago)    3d",
+        "vllm-3   0/1   ExitCode:3               1 (9s ago)    3d",
+        "vllm-4   0/1   Signal:9                 1 (9s ago)    3d",
+        "vllm-5   0/1   CrashLoopBackOff         5 (9m ago)    3d",
+        "vllm-6   0/1   CrashLoopBackOff         0             3d",
+        "vllm-7   0/1   Completed                0             3d",
+        "vllm-8   1/1   Running                  4 (2h ago)    3d",
+        "vllm-9   0/1   ContainerStatusUnknown   1 (9s ago)    3d",
+        "vllm-a   0/1   ExitCode:0               0             3d",
+    )
+    text = "NAME     READY   STATUS                   RESTARTS      AGE\n" + "\n".join(rows) + "\n"
+    assert ends(text) == [
+        ("vllm-0", "OOMKilled", None), ("vllm-1", "Error", None), ("vllm-2", "Error", None), ("vllm-3", None, 3),
+        ("vllm-4", None, 137), ("vllm-5", None, None), ("vllm-9", "ContainerStatusUnknown", None),
+    ]  # fmt: skip
+    assert len(pods(text)) == len(rows)
+
+
+def test_an_end_in_a_table_has_no_time() -> None:
+    """The age beside RESTARTS is that of the run before."""
+    (end,) = [e for e in read(PODS) if e.kind == "container_terminated"]
+    assert end.text == "pod vllm-llama-0 container terminated: reason= exit_code="
+    assert end.stamps == ()
+    assert end.fields == {"last_state": True, "restart_count": 5}
+
+
 def test_rows_that_do_not_line_up() -> None:
     """Later rows of `--watch` and pasted tables are cut at runs of blanks."""
     text = (
         PODS
         + "inference   vllm-a-much-longer-name-0   0/1   OOMKilled   6 (2s ago)   72m   10.0.0.1   gpu-node-7   <none>   <none>\n"
     )
-    assert read(text)[-1].text == "pod vllm-a-much-longer-name-0 OOMKilled"
+    assert pods(text)[-1].text == "pod vllm-a-much-longer-name-0 OOMKilled"
 
 
 def test_table_cut_by_a_pager() -> None:
     """`less -S` cuts at the screen's edge and marks it with `>`."""
     text = "\n".join(f"{line[:79]}>" for line in PODS.split("\n") if line)
-    assert [e.fields["restart_count"] for e in read(text)] == [5, 0]
+    assert [e.fields["restart_count"] for e in pods(text)] == [5, 0]
 
 
 def test_pods_without_header() -> None:
     text = "vllm-llama-0   0/1   Error   5 (9m48s ago)   71m\nvllm-proxy-0   1/1   Running   0   5d3h\n"
     assert k8s_text.TABLE.sniff(make_head("x", text.encode(), True)) >= 80
-    assert [e.fields["restart_count"] for e in read(text)] == [5, 0]
+    assert [e.fields["restart_count"] for e in pods(text)] == [5, 0]
 
 
 def test_get_all_prefixes() -> None:
@@ -93,7 +135,7 @@ second line of it
 
 def test_events() -> None:
     """Ages, counts, messages of several lines; nodes are hosts."""
-    unhealthy, scheduled, oom = read(EVENTS)
+    _, unhealthy, scheduled, oom = read(EVENTS)
     assert unhealthy.text == "Unhealthy: Liveness probe failed: first\nsecond line of it"
     assert (unhealthy.locator.line, unhealthy.locator.line_end) == (2, 3)
     assert (unhealthy.fields["count"], unhealthy.fields["first_age_s"]) == (12, 2850.0)
@@ -110,9 +152,19 @@ def test_events_wide() -> None:
         "6m19s       Normal   Created   pod/vllm-llama-0   spec.containers{vllm}   kubelet, gpu-node-7   Created   "
         "80m          7       vllm-llama-0.187bf3\n"
     )
-    (event,) = read(text)
+    _, event = read(text)
     assert event.scope.to_dict() == {"host": "gpu-node-7", "pod": "vllm-llama-0", "container": "vllm"}
     assert (event.fields["count"], event.fields["first_age_s"]) == (7, 4830.0)
+
+
+def test_first_occurrence() -> None:
+    """An event that counts several occurrences tells two moments, each with its own age; a single one tells one."""
+    first, last, *_ = read(EVENTS)
+    assert (first.kind, first.text) == ("k8s_first_seen", "first of 12 Unhealthy events")
+    assert (first.locator, first.scope) == (last.locator, last.scope)
+    assert [stamp.seconds for stamp in (*first.stamps, *last.stamps)] == [2850.0, 333.5]
+    once = EVENTS.replace("(x12 over 47m)", "")
+    assert [event.kind for event in read(once)] == ["k8s_event"] * 3
 
 
 def test_custom_columns_with_instants() -> None:

@@ -191,7 +191,9 @@ def test_show_has_what_status_has_not() -> None:
         SHOW + "\n" + SHOW.replace("vllm.service", "other.service").replace("ExecMainCode=2", "ExecMainCode=0")
     )
     assert form == "systemd.show"
-    state, other = parsed.events
+    state, spec, other, _ = parsed.events
+    assert (spec.kind, spec.scope.unit, spec.locator.line) == ("pod_spec", "vllm.service", 11)
+    assert spec.fields == {"command": ("/opt/vllm",), "args": ("serve", "--x=1"), "restart_policy": "always"}
     assert (state.kind, state.scope.unit, state.text) == (
         "unit_state",
         "vllm.service",

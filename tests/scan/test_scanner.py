@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forensics.scan import Scanned, Scanner, SeriesSpec, Window, anchors, scan, scanner
+from forensics.scan import Scanned, Scanner, SeriesSpec, Window, anchors, look, scan, scanner
 
 WORDS = ["".join(random.Random(i).choices(string.ascii_letters, k=8)) for i in range(3000)]
 
@@ -68,9 +68,9 @@ def test_storms_are_thinned_and_counted(name: str) -> None:
     """Lines that differ in numbers and ids only are one storm: the first ones, the last one, and the count."""
     got = kept(filler(50) + "".join(STORMS[name](i) + "\n" for i in range(500)) + filler(50))
     storm = [line for line in got.candidates if "Error" in line.text]
-    assert len(storm) == scanner.STORM_KEEP + 1
+    assert len(storm) == look.STORM_KEEP + 1
     assert storm[-1].number == 550
-    assert (storm[-2].count, storm[-2].last) == (500 - scanner.STORM_KEEP + 1, 550) or storm[-2].last == 550
+    assert (storm[-2].count, storm[-2].last) == (500 - look.STORM_KEEP + 1, 550) or storm[-2].last == 550
     assert sum(line.count for line in storm[:-1]) >= 499
 
 

@@ -94,6 +94,15 @@ def test_no_sizes(text: str) -> None:
         size_bytes(text)
 
 
+def test_many_events_are_matched_as_one_by_one() -> None:
+    """Looking up the anchors of all messages together changes no hit; half a character in one of them does not either."""
+    texts = [example.text for s in LIBRARY.signatures.values() for example in s.examples]
+    events = [event(text, line) for line, text in enumerate(texts, 1)]
+    for batch in (events, [*events, event("CUDA out of memory. \ud800")], []):
+        matcher = Matcher(LIBRARY)
+        assert list(matcher.hits_in(batch)) == [(e, hit) for e in batch for hit in matcher.hits(e)]
+
+
 WORDS = st.text(alphabet="abcde é模", max_size=9)
 
 

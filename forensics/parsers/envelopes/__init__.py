@@ -37,12 +37,15 @@ from .kernel import (
     talos,
     vmware_guest,
 )
+from .shippers import loki_labels, stream_name
 
 __all__ = ["ENVELOPES", "channel_of", "starting_with"]
 
 ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     # what collectors put around a line comes first: vLLM's header is found anywhere in a line
     ("json", json_line),
+    ("labels", loki_labels),
+    ("stream", stream_name),
     ("kubectl-prefix", kubectl_prefix),
     ("cri", cri),
     ("compose", compose_prefix),
@@ -76,7 +79,7 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
 )
 
 _BEGINS = {
-    "json": r"[{\x1ed]", "kubectl-prefix": r"\[", "cri": r"[\p{Nd}\p{No}]", "compose": r"[a-zA-Z0-9]",
+    "json": r"[{\x1ed]", "labels": r"\{", "kubectl-prefix": r"\[", "cri": r"[\p{Nd}\p{No}]", "compose": r"[a-zA-Z0-9]",
     "dmesg-iso": r"[\d<a-z]", "rfc5424": "<", "ray": r"[\[\dDIWEC]", "journal-iso": r"[\p{Nd}\p{No}]",
     "iso": r"[\p{Nd}\p{No}]", "journal-monotonic": r"\[", "dmesg-ctime": r"[\[<a-z]", "dmesg-minute": r"[\[<a-z]",
     "dmesg-delta": r"[\[<a-z]", "dmesg-names": "[a-z]", "kmsg": r"[\d ]", "journal-short": r"[<\p{L}\d]",

@@ -6,7 +6,7 @@ docker compose and kubectl prefixes, CRI (`/var/log/pods`), plain ISO stamps, kl
 
 from __future__ import annotations
 
-import regex
+import re
 
 from ... import stamps
 from ...model import Scope
@@ -16,8 +16,8 @@ from .identity import LEVELS
 LETTER = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL", "C": "CRITICAL", "D": "DEBUG"}
 """Level letters of klog, c10 and Ray."""
 
-_KUBECTL_PREFIX = regex.compile(r"\[pod/(?P<pod>[^/\]]+)/(?P<container>[^\]]+)\] (?P<rest>.*)", regex.DOTALL)
-_COMPOSE = regex.compile(r"(?P<name>[a-zA-Z0-9][\w.-]*?)(?:[-_]\d+)? +\| ?(?P<rest>.*)", regex.DOTALL)
+_KUBECTL_PREFIX = re.compile(r"\[pod/(?P<pod>[^/\]]+)/(?P<container>[^\]]+)\] (?P<rest>.*)", re.DOTALL)
+_COMPOSE = re.compile(r"(?P<name>[a-zA-Z0-9][\w.-]*?)(?:[-_]\d+)? +\| ?(?P<rest>.*)", re.DOTALL)
 
 
 def kubectl_prefix(text: str) -> Layer | None:
@@ -40,20 +40,20 @@ def compose_prefix(text: str) -> Layer | None:
     return Layer(found["rest"], ident=found["name"], scope=Scope(container=found["name"]), output=True)
 
 
-_CRI = regex.compile(
+_CRI = re.compile(
     r"(?P<stamp>\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)) (?:stdout|stderr) (?P<tag>[FP]) ?(?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_ISO_HEAD = regex.compile(
+_ISO_HEAD = re.compile(
     r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?)"
-    r"(?P<pipe> \| | )(?P<rest>.*)",
-    regex.DOTALL,
+    r"(?P<pipe> \| |[ \t])(?P<rest>.*)",
+    re.DOTALL,
 )
 
 
 def cri(text: str) -> Layer | None:
     """`<RFC3339Nano> stdout F ` of containerd and CRI-O; `P` marks a partial line."""
-    if not text[:4].isdigit():
+    if " std" not in text or not text[:4].isdigit():
         return None
     found = _CRI.match(text)
     if not found:
@@ -71,12 +71,12 @@ def iso_prefix(text: str) -> Layer | None:
     return Layer(found["rest"], stamp) if found and stamp else None
 
 
-_KLOG = regex.compile(
+_KLOG = re.compile(
     r"(?P<level>[IWEF])(?P<mon>\d\d)(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d\.\d{6}) +(?P<pid>\d+) "
     r"(?P<file>[\w.-]+\.go):(?P<line>\d+)\] (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_LOGRUS = regex.compile(r'time="(?P<stamp>[^"]+)" level=(?P<level>\w+) msg=(?P<rest>.*)', regex.DOTALL)
+_LOGRUS = re.compile(r'time="(?P<stamp>[^"]+)" level=(?P<level>\w+) msg=(?P<rest>.*)', re.DOTALL)
 
 
 def klog(text: str) -> Layer | None:

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import regex
+import re
+from functools import lru_cache
 
 from ... import stamps
 from ...model import Scope
 from ..records import Layer
 from .container import LETTER
 
-_PROCESS = regex.compile(
+_PROCESS = re.compile(
     r"\((?P<name>[A-Za-z][\w.:<>-]*)(?: (?P<dims>rank=\d+|[A-Z]+\d+(?:_[A-Z]+\d+)*))?"
     r"(?: pid=(?P<pid>\d{1,18}))?(?:, ip=(?P<ip>[0-9A-Fa-f.:]+))?\) ?(?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_RANK_PREFIX = regex.compile(r"\[rank(?P<rank>\d{1,18})\]: ?(?P<rest>.*)", regex.DOTALL)
-_VLLM = regex.compile(
+_RANK_PREFIX = re.compile(r"\[rank(?P<rank>\d{1,18})\]: ?(?P<rest>.*)", re.DOTALL)
+_VLLM = re.compile(
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<mon>\d\d)-(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d) "
     r"\[?(?P<file>[\w./-]+\.(?:py|rs)):(?P<line>\d+)\] ?(?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_VLLM_ANYWHERE = regex.compile(
+_VLLM_ANYWHERE = re.compile(
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.(?:py|rs):\d+\]"
 )
-_QUOTES = regex.compile(r"['\"]|(?i:prompt|message|content)\b")
+_QUOTES = re.compile(r"['\"]|(?i:prompt|message|content)\b")
 """Behind one of these a header is what somebody wrote to the engine."""
-_UVICORN = regex.compile(r"(?P<level>INFO|WARNING|ERROR|DEBUG|CRITICAL): {2,}(?P<rest>.*)", regex.DOTALL)
-_C10 = regex.compile(
+_UVICORN = re.compile(r"(?P<level>INFO|WARNING|ERROR|DEBUG|CRITICAL): {2,}(?P<rest>.*)", re.DOTALL)
+_C10 = re.compile(
     r"(?:\[rank(?P<rank>\d{1,18})\]:)?\[(?P<sev>[IWEF])(?P<mon>\d{1,2})(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d)"
     r"(?P<frac>\.\d+) (?P<file>[\w.]+):(?P<line>\d+)\] (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_RANK_IN_DIMS = regex.compile(r"(?:rank=|TP)(\d{1,18})")
+_RANK_IN_DIMS = re.compile(r"(?:rank=|TP)(\d{1,18})")
 
 
 def process(text: str) -> Layer | None:
@@ -39,17 +40,25 @@ def process(text: str) -> Layer | None:
     if not text.startswith("("):
         return None
     found = _PROCESS.match(text)
-    if not found or not (found["pid"] or found["name"] in ("raylet", "autoscaler") or found["ip"]):
+    if not found:
         return None
-    name = found["name"]
-    rank = _RANK_IN_DIMS.search(found["dims"] or name)
-    scope = Scope(
-        process=f"{name}_{found['dims']}" if found["dims"] and "=" not in found["dims"] else name,
-        pid=int(found["pid"]) if found["pid"] else None,
+    name, dims, pid, ip, rest = found.groups()
+    if not (pid or name in ("raylet", "autoscaler") or ip):
+        return None
+    channel = "ray" if name in ("raylet", "autoscaler") else "engine"
+    return Layer(rest, channel=channel, scope=_process_scope(name, dims, pid, ip))
+
+
+@lru_cache(maxsize=1024)
+def _process_scope(name: str, dims: str | None, pid: str | None, ip: str | None) -> Scope:
+    """Cached: the lines of a log come from few processes."""
+    rank = _RANK_IN_DIMS.search(dims or name)
+    return Scope(
+        process=f"{name}_{dims}" if dims and "=" not in dims else name,
+        pid=int(pid) if pid else None,
         rank=int(rank[1]) if rank else None,
-        host=found["ip"] or "",
+        host=ip or "",
     )
-    return Layer(found["rest"], channel="ray" if name in ("raylet", "autoscaler") else "engine", scope=scope)
 
 
 def rank_prefix(text: str) -> Layer | None:
@@ -98,27 +107,27 @@ def c10(text: str) -> Layer | None:
     )  # fmt: skip
 
 
-_RAY = regex.compile(
+_RAY = re.compile(
     r"\[(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[DIWEFC]) (?P<pid>\d{1,18}) (?P<tid>\d{1,18})\]"
     r"(?: \((?P<ident>\w+)\))? (?P<file>[\w.]+):(?P<line>\d+): (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_RAY_PY = regex.compile(
+_RAY_PY = re.compile(
     r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\s+(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) "
     r"(?P<file>[\w.]+\.py):(?P<line>\d+) -- (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_SERVE = regex.compile(
+_SERVE = re.compile(
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) "
     r"(?P<ident>\S+) (?:\S+ )*?-- (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
 
 
 def ray(text: str) -> Layer | None:
     """Ray's C++ and Python headers and Serve's: node local time, no zone."""
     pattern = _RAY if text.startswith("[") else _RAY_PY if text[:1].isdigit() else _SERVE
-    found = pattern.match(text)
+    found = pattern.match(text) if pattern is _RAY or "-- " in text else None
     if not found:
         return None
     parts = found.groupdict()
@@ -128,9 +137,9 @@ def ray(text: str) -> Layer | None:
     return Layer(found["rest"], stamp, "ray", parts.get("ident") or "", level, logger)
 
 
-_BRACKETED = regex.compile(
+_BRACKETED = re.compile(
     r"\[(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>(?: (?:TP|DP|PP|EP)\d+)+)?\] (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
 
 
@@ -146,10 +155,10 @@ def sglang(text: str) -> Layer | None:
     return Layer(found["rest"], stamps.iso(found["stamp"], "engine"), "engine", scope=scope)
 
 
-_TRACING = regex.compile(
+_TRACING = re.compile(
     r"\s*(?P<level>TRACE|DEBUG|INFO|WARN|ERROR) (?:[\w.-]+(?:\{[^}]*\})?: ?(?:\{[^}]*\}:)?)*?"
     r"(?P<target>text_generation\w*(?:::\w+)*|[a-z_]+(?:::[a-z_]+)+): (?:[\w/.-]+\.rs:\d+: )?(?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import regex
+import re
 
 from ...model import Scope
 from ..records import Layer
@@ -32,17 +32,17 @@ _IDENT_CHANNEL = {
     "ntpd": "clock",
     "systemd-journald": "clock",
 }
-LEVELS = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
+LEVELS = {"TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRIT", "CRITICAL", "FATAL"}
 _UNIT_SUFFIXES = (".service", ".scope", ".slice", ".socket", ".mount", ".timer")
 # A host may be an IPv6 address but never ends in a colon: `ValueError: text: more` is no header.
 _HOST = r"(?P<host>[A-Za-z0-9_](?:[A-Za-z0-9_.:-]*[A-Za-z0-9_])?)"
 _REST = r"(?:\[(?P<pid>\d{1,18})\])?: ?(?P<rest>.*)"
-_HOST_IDENT = regex.compile(rf"{_HOST} (?P<ident>[^\s\[\]:(][^\[\]:]{{0,80}}?){_REST}", regex.DOTALL)
+_HOST_IDENT = re.compile(rf"{_HOST} (?P<ident>[^\s\[\]:(][^\[\]:]{{0,80}}?){_REST}", re.DOTALL)
 # systemd's own child before exec: `(vllm)[209]: `, in systemd 252 `(vllm[209]: `
-_HOST_FORKED = regex.compile(
-    rf"{_HOST} \((?P<ident>[^\s()\[\]]{{1,40}})\)?\[(?P<pid>\d{{1,18}})\]: ?(?P<rest>.*)", regex.DOTALL
+_HOST_FORKED = re.compile(
+    rf"{_HOST} \((?P<ident>[^\s()\[\]]{{1,40}})\)?\[(?P<pid>\d{{1,18}})\]: ?(?P<rest>.*)", re.DOTALL
 )
-_WORD = regex.compile(r"[a-zA-Z][\w./@-]*")
+_WORD = re.compile(r"[a-zA-Z][\w./@-]*")
 
 
 def channel_of(ident: str) -> str:
@@ -83,7 +83,7 @@ def ident_only(rest: str) -> Layer | None:
     return _forked(forked, "") if forked else None
 
 
-def _layer(found: regex.Match[str], host: str, strict: bool) -> Layer | None:
+def _layer(found: re.Match[str], host: str, strict: bool) -> Layer | None:
     ident = found["ident"].strip()
     pid = int(found["pid"]) if found["pid"] else None
     unit = ident if ident.endswith(_UNIT_SUFFIXES) and ident != "init.scope" else ""
@@ -94,6 +94,6 @@ def _layer(found: regex.Match[str], host: str, strict: bool) -> Layer | None:
     return Layer(found["rest"], channel=channel, ident=ident, scope=scope, machine=True)
 
 
-def _forked(found: regex.Match[str], host: str) -> Layer:
+def _forked(found: re.Match[str], host: str) -> Layer:
     scope = Scope(host=host, pid=int(found["pid"]))
     return Layer(found["rest"], channel="systemd", ident=found["ident"], scope=scope, machine=True)

@@ -5,6 +5,7 @@ Shapes from systemd 239–257 `src/shared/logs-show.c` and rsyslog 8's built-in 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import regex
@@ -19,28 +20,28 @@ _SHORT = regex.compile(
     r"(?P<rest>.*)",
     regex.DOTALL,
 )
-_FULL = regex.compile(
+_FULL = re.compile(
     r"(?P<wd>[A-Z][a-z]{2}) (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?) "
     r"(?P<zone>[A-Z]{2,5}|[+-]\d{2,4}) (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_ISO = regex.compile(
+_ISO = re.compile(
     r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?P<zone>Z|[+-]\d\d:?\d\d)?) (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_UNIX = regex.compile(r"(?P<stamp>1\d{9}\.\d{6}) (?P<rest>.*)", regex.DOTALL)
-_MONOTONIC = regex.compile(
-    r"\[ *(?P<boot>\d{1,18}\.\d{6})\*?(?: <[ \d.]+\*? ?>| {16,18})?\*?\] (?P<rest>.*)", regex.DOTALL
+_UNIX = re.compile(r"(?P<stamp>1\d{9}\.\d{6}) (?P<rest>.*)", re.DOTALL)
+_MONOTONIC = re.compile(
+    r"\[ *(?P<boot>\d{1,18}\.\d{6})\*?(?: <[ \d.]+\*? ?>| {16,18})?\*?\] (?P<rest>.*)", re.DOTALL
 )
-_RFC5424 = regex.compile(
+_RFC5424 = re.compile(
     r"<(?P<priority>\d{1,3})>1 (?P<stamp>\S+) (?P<host>\S+) (?P<ident>\S+) (?P<pid>\S+) \S+ "
     r"(?:-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: \ufeff?(?P<rest>.*))?",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_PID = regex.compile(r"\d{1,18}")
+_PID = re.compile(r"\d{1,18}")
 _KERNEL_PRIORITIES = 7
 """Facility 0, which syslog(3) gives to nobody but the kernel."""
-_TELLS = regex.compile(r"-- (?:Boot [0-9a-f]{32}|Reboot|(?:Logs|Journal) begins? at .*) --")
+_TELLS = re.compile(r"-- (?:Boot [0-9a-f]{32}|Reboot|(?:Logs|Journal) begins? at .*) --")
 _NOTES = (
     "░░", "-- No entries --", "-- cursor: ", "-- Subject: ",
     "-- Defined-By: ", "-- Support: ", "-- Documentation: ",

@@ -1,4 +1,4 @@
-"""One JSON object a line: docker json-file, journald, vLLM's JSON logging, kubelet, Ray events."""
+"""One JSON object a line: docker json-file, journald, log backends, vLLM's JSON logging, kubelet, Ray events."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ... import stamps
 from ...model import Scope
 from ..records import Layer, clean
 from .identity import channel_of, speaker
+from .shippers import shipped
 
 _WHOLE = regex.compile(r"\d{1,18}")
 _SECONDS = regex.compile(r"\d{1,18}(?:\.\d{1,12})?")
@@ -29,7 +30,7 @@ def json_line(text: str) -> Layer | None:
         return None
     if not isinstance(entry, dict):
         return None
-    for reader in (_docker_json, _journal_json, _engine_json, _klog_json, _ray_json):
+    for reader in (_journal_json, _klog_json, shipped, _docker_json, _engine_json, _ray_json, _access_json):
         layer = reader(entry)
         if layer is not None:
             return layer
@@ -112,6 +113,8 @@ def _engine_json(entry: dict[str, Any]) -> Layer | None:
 
 
 def _klog_json(entry: dict[str, Any]) -> Layer | None:
+    if isinstance(entry.get("kubernetes"), dict):  # an application's line, labelled by an agent
+        return None
     if not (isinstance(entry.get("ts"), int | float) and isinstance(entry.get("msg"), str) and entry["ts"] < 1e18):
         return None
     rest = [f'"{entry["msg"]}"']
@@ -135,3 +138,25 @@ def _ray_json(entry: dict[str, Any]) -> Layer | None:
         f"{entry['label']}: {entry['message']}", stamp, "ray", str(entry["source_type"]),
         str(entry.get("severity") or ""), scope=Scope(host=str(entry.get("host_name") or "")),
     )  # fmt: skip
+
+
+_METHOD_KEYS = ("method", "request_method", "http_method", "requestMethod", "RequestMethod")
+STATUS_KEYS = ("response_code", "status", "status_code", "http_status", "responseStatus", "DownstreamStatus")
+_PATH_KEYS = ("path", "uri", "request_uri", "url", "requestUrl", "RequestPath")
+_TIME_KEYS = ("start_time", "time_iso8601", "timestamp", "@timestamp", "time", "ts", "StartUTC")
+
+
+def _access_json(entry: dict[str, Any]) -> Layer | None:
+    """A gateway's answer: Envoy and Istio, nginx with a JSON log_format, Traefik, Google's `httpRequest`."""
+    inner = entry.get("httpRequest")
+    answer = {**entry, **inner} if isinstance(inner, dict) else entry
+    method, status, path = (_first(answer, keys) for keys in (_METHOD_KEYS, STATUS_KEYS, _PATH_KEYS))
+    if not method.isalpha() or not method.isupper() or not regex.fullmatch(r"[1-5]\d\d", status):
+        return None
+    return Layer(f'"{method} {path or "/"}" {status}', stamps.iso(_first(answer, _TIME_KEYS), "access"), "plain")
+
+
+def _first(entry: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    """The first of some keys that holds a text or a whole number."""
+    values = (entry.get(key) for key in keys)
+    return next((str(v) for v in values if isinstance(v, str | int) and not isinstance(v, bool)), "")

@@ -5,6 +5,7 @@ Shapes from util-linux 2.36–2.41 `dmesg.c`, the kernel's `Documentation/ABI/te
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import regex
@@ -26,32 +27,32 @@ _CTIME = regex.compile(
     rf"(?P<stamp>{_MONTH_DAY} \d\d:\d\d:\d\d \d{{4}}){_DELTA}\] (?P<rest>.*)",
     regex.DOTALL,
 )
-_ISO = regex.compile(
+_ISO = re.compile(
     rf"{_LEVEL}(?P<stamp>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d){_DELTA} (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
 _MINUTE = regex.compile(
     rf"{_LEVEL}\[(?P<month>\p{{L}}{{3,5}}\.?) ?(?P<day>\d{{1,2}}) (?P<clock>\d\d:\d\d)\] (?P<rest>.*)",
     regex.DOTALL,
 )
 _DELTA_ONLY = regex.compile(rf"{_LEVEL}\[ *(?:\+\d+\.\d{{6}}|< *\d+\.\d{{6}}>)\] (?P<rest>.*)", regex.DOTALL)
-_NAMES_ONLY = regex.compile(
+_NAMES_ONLY = re.compile(
     r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d) *"
     r":(?:emerg|alert|crit|err|warn|notice|info|debug) *: (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_KMSG = regex.compile(r"\d{1,3},\d+,(?P<usec>\d{1,18}),[-c+](?:,[^;]*)?;(?P<rest>.*)", regex.DOTALL)
-_KMSG_KEYS = regex.compile(r" (?:SUBSYSTEM|DEVICE)=\S+")
-_TALOS = regex.compile(
+_KMSG = re.compile(r"\d{1,3},\d+,(?P<usec>\d{1,18}),[-c+](?:,[^;]*)?;(?P<rest>.*)", re.DOTALL)
+_KMSG_KEYS = re.compile(r" (?:SUBSYSTEM|DEVICE)=\S+")
+_TALOS = re.compile(
     r"(?:\S+: +)?(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d): +[a-z]+: "
     r"\[(?P<stamp>\d{4}-\d\d-\d\dT[\d:.]+Z)\]: (?P<rest>.*)",
-    regex.DOTALL,
+    re.DOTALL,
 )
-_VMWARE = regex.compile(r".{0,60}?\bGuest: (?P<rest><\d{1,3}>\[.*)", regex.DOTALL)
-_ESCAPED = regex.compile(r"(?:\\x[0-9a-f]{2})+")
-_PROGRAM = regex.compile(r"(?P<ident>[A-Za-z][\w.@/-]{0,60})\[(?P<pid>\d{1,18})\]: (?P<rest>.*)", regex.DOTALL)
+_VMWARE = re.compile(r".{0,60}?\bGuest: (?P<rest><\d{1,3}>\[.*)", re.DOTALL)
+_ESCAPED = re.compile(r"(?:\\x[0-9a-f]{2})+")
+_PROGRAM = re.compile(r"(?P<ident>[A-Za-z][\w.@/-]{0,60})\[(?P<pid>\d{1,18})\]: (?P<rest>.*)", re.DOTALL)
 
-_BARE = regex.compile(
+_BARE = re.compile(
     r"(?:Linux version \d|(?:Kernel c|C)ommand line: |BIOS-(?:provided|e820)|NVRM: |nvidia[\w-]*: |"
     r"audit: type=\d|"
     r"(?:tsc|clocksource|ACPI|IPv6|cgroup|mce|EDAC|perf|systemd\[1\]|smpboot|TCP|EXT4-fs|XFS|md/raid\S*): |"

@@ -1,0 +1,92 @@
+"""Headings over the output of a command, and whose output it is: `$ kubectl logs vllm-0`, `### COMMAND: dmesg -T`."""
+
+from __future__ import annotations
+
+import regex
+
+from ..model import Scope
+from . import sections
+
+_COMMAND = regex.compile(
+    r"(?:\[?[\w.:@~/\\ -]{0,80}\]?[$#%>❯➜]+ ?|[-#=*+>]{1,12} ?)(?:[A-Za-z]{3,12}(?: \d+)?: ?)?(?:sudo (?:-\S+ )*)?"
+    r"(?P<title>(?:kubectl|oc|k3s|microk8s|docker|podman|nerdctl|crictl|nvidia-smi|journalctl|dmesg|free|df|ps|top|cat"
+    r"|tail|head|grep|ssh|systemctl|ray|curl|date|uptime|sar|vmstat|ls|echo|helm|squeue|sacct|scontrol|exit)\b"
+    r"(?:[ \t].*)?)"
+)
+_RULED = regex.compile(r"(?P<rule>[=*#-])(?P=rule){2,} ?(?P<title>\S.*?\S) ?(?P=rule){3,}\s*")
+_WORDS = regex.compile(r"'[^']*'|\"[^\"]*\"|[^\s|;>&]+|[|;>&]")
+_WITH_VALUE = frozenset({
+    "-n", "--namespace", "-c", "--container", "-l", "--selector", "--tail", "--since", "--since-time", "--context",
+    "--kubeconfig", "-s", "--server", "--cluster", "--user", "--limit-bytes", "-o", "--output", "--target", "-p", "-i",
+    "-F", "-J",
+})  # fmt: skip
+_NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
+_HOST = regex.compile(r"(?:[\w.-]+@)?(?P<host>[A-Za-z][\w.-]*)")
+_RUNTIMES = frozenset({"docker", "podman", "nerdctl", "crictl"})
+
+
+def title_of(line: str) -> str:
+    """The heading or command in a line, empty when it is neither."""
+    if len(line) > 300 or line[:1].isspace() or not line or "NVSMI LOG" in line:
+        return ""
+    line = line.rstrip()
+    found = _COMMAND.fullmatch(line) or _RULED.fullmatch(line)
+    return str(found["title"]) if found else sections.title_of(line)
+
+
+def is_command(line: str) -> bool:
+    """Whether a line is a prompt or a heading with a known command."""
+    return len(line) <= 300 and _COMMAND.fullmatch(line.rstrip()) is not None
+
+
+def owner_of(command: str) -> Scope:
+    """Whose lines a command prints: the pod and container of `kubectl logs`, the host behind `ssh`."""
+    words = _WORDS.findall(command)
+    for index, word in enumerate(words):
+        if word in ("kubectl", "oc"):
+            return _pod(_until_pipe(words[index + 1 :]))
+        if word in _RUNTIMES and "logs" in words[index + 1 : index + 3]:
+            given = _positional(_until_pipe(words[index + 1 :]), flags={"-f", "-t"})[0]
+            name = given[1] if len(given) > 1 else ""
+            return Scope(container=name) if _NAME.fullmatch(name) and word != "crictl" else Scope()
+        if word == "ssh":
+            given = _positional(words[index + 1 :], flags={"-t", "-T", "-q"})[0]
+            found = _HOST.fullmatch(given[0]) if given else None
+            return Scope(host=found["host"]) if found else Scope()
+    return Scope()
+
+
+def _until_pipe(words: list[str]) -> list[str]:
+    end = next((i for i, word in enumerate(words) if word in ("|", ";", ">", "&")), len(words))
+    return words[:end]
+
+
+def _pod(words: list[str]) -> Scope:
+    given, options = _positional(words, flags={"-p", "-f", "-i"})
+    if given[:1] != ["logs"]:
+        return Scope()
+    name = given[1].removeprefix("pods/").removeprefix("pod/") if len(given) > 1 else ""
+    container = given[2] if len(given) > 2 else options.get("-c") or options.get("--container") or ""
+    if not _NAME.fullmatch(name):
+        name = ""
+    return Scope(
+        namespace=options.get("-n") or options.get("--namespace") or "", pod=name,
+        container=container if name and _NAME.fullmatch(container) else "",
+    )  # fmt: skip
+
+
+def _positional(words: list[str], flags: set[str]) -> tuple[list[str], dict[str, str]]:
+    """Words that are no option, and the options with their values."""
+    given: list[str] = []
+    options: dict[str, str] = {}
+    skip = False
+    for index, word in enumerate(words):
+        if skip:
+            skip = False
+        elif word.startswith("-"):
+            name, mark, value = word.partition("=")
+            skip = not mark and name in _WITH_VALUE and name not in flags
+            options[name] = value if mark else words[index + 1] if skip and index + 1 < len(words) else ""
+        else:
+            given.append(word)
+    return given, options

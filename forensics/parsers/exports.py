@@ -1,0 +1,267 @@
+"""Logs downloaded from a log backend as one document: a JSON array or API answer, or a CSV table.
+
+Google Cloud Logging, CloudWatch (`filter-log-events`, Insights), Loki's API and Grafana's downloads, Elasticsearch and
+Kibana, Datadog, Splunk, Azure Log Analytics, OpenTelemetry (OTLP). Each entry is read as the line of a log that it
+once was (`envelopes.shippers`). Backends show the newest entry first: such a file is read from its end.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..model import Diagnostic, Event, Parsed, Samples, Severity
+from ..sources import Format, Head
+from .embedded import read_text
+from .envelopes.shippers import flat, is_shipped, moment, shipped
+from .json_yaml import read_json
+from .k8s_cluster import event_events
+from .located import Array, Object, dig, objects_at, text_at
+from .newest_first import is_newest_first, placed
+
+MAX_BYTES = 512 << 20
+MAX_ENTRIES = 1_000_000
+SNIFF_CHARS = 64 << 10
+_PEOPLE = frozenset({"user", "user_profile", "username", "author", "sender", "from", "from_name", "display_name"})
+"""Keys of the messages of a chat or a ticket."""
+_LISTS: tuple[tuple[str, ...], ...] = (
+    ("events",), ("hits", "hits"), ("entries",), ("logs",), ("data",), ("results",), ("items",), ("Records",),
+)  # fmt: skip
+"""Where an API's answer keeps its entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    line: int
+    value: Mapping[str, Any]
+
+
+def _entries(text: str) -> Iterator[_Entry]:
+    for document in read_json(text):
+        yield from _of_document(document.value)
+
+
+def _of_document(value: Any) -> Iterator[_Entry]:
+    if isinstance(value, Array):
+        for item, line in zip(value, value.lines, strict=True):
+            if isinstance(item, Object):
+                yield _Entry(line, item)
+            elif isinstance(item, Array):
+                yield _Entry(line, _pairs(item))
+        return
+    if not isinstance(value, Object):
+        return
+    if isinstance(value.get("resourceLogs"), Array):
+        yield from _otel(value)
+        return
+    streams = dig(value, "data", "result")
+    if isinstance(streams, Array):
+        yield from _loki(streams)
+        return
+    for path in _LISTS:
+        found = dig(value, *path)
+        if isinstance(found, Array):
+            yield from _of_document(found)
+            return
+    yield _Entry(value.line, value)
+
+
+def _pairs(item: Array) -> Mapping[str, Any]:
+    """CloudWatch Insights: a row is a list of `{"field": …, "value": …}`."""
+    cells = [cell for cell in item if isinstance(cell, Object)]
+    return {str(cell["field"]): cell["value"] for cell in cells if "field" in cell and "value" in cell}
+
+
+def _otel(value: Object) -> Iterator[_Entry]:
+    """OTLP in JSON: attributes of the resource once, then its records."""
+    for resource in objects_at(value, "resourceLogs"):
+        labels = {
+            text_at(attribute, "key"): text_at(attribute, "value", "stringValue")
+            for attribute in objects_at(resource, "resource", "attributes")
+        }
+        for scope in objects_at(resource, "scopeLogs"):
+            for record in objects_at(scope, "logRecords"):
+                when = text_at(record, "timeUnixNano") or text_at(record, "observedTimeUnixNano")
+                body = text_at(record, "body", "stringValue")
+                yield _Entry(record.line, {"labels": labels, "timestamp": when, "line": body})
+
+
+def _loki(streams: Array) -> Iterator[_Entry]:
+    """Loki's `query_range`: labels once, then `["<ns>", "<line>"]` for each line; merged by their times."""
+    found: list[tuple[str, _Entry]] = []
+    for stream in streams:
+        labels, values = dig(stream, "stream"), dig(stream, "values")
+        if not isinstance(values, Array):
+            continue
+        for item, line in zip(values, values.lines, strict=True):
+            if isinstance(item, Array) and len(item) >= 2 and isinstance(item[1], str):
+                entry = {"labels": labels if isinstance(labels, dict) else {}, "timestamp": item[0], "line": item[1]}
+                found.append((str(item[0]).rjust(20), _Entry(line, entry)))
+    found.sort(key=lambda pair: pair[0])
+    yield from (entry for _, entry in found)
+
+
+def read(text: str, source: str) -> Parsed:
+    """Entries of a JSON document, oldest first, each at its line."""
+    return _read(list(_entries(text)), source)
+
+
+def _read(entries: list[_Entry], source: str) -> Parsed:
+    problems: list[Diagnostic] = []
+    if len(entries) > MAX_ENTRIES:
+        said = f"{source}: only the first {MAX_ENTRIES:,} of {len(entries):,} entries were read"
+        problems.append(Diagnostic(source, None, Severity.WARNING, said, "cut the export to the time of the incident"))
+        del entries[MAX_ENTRIES:]
+    if _newest_first(entries):
+        entries.reverse()
+        problems.append(Diagnostic(source, None, Severity.INFO, f"{source}: newest entry first, read from its end"))
+    events: list[Event] = []
+    lines, places = [], []
+    for entry in entries:
+        inner = entry.value.get("jsonPayload")
+        if isinstance(inner, Object) and inner.get("kind") == "Event" and isinstance(inner.get("reason"), str):
+            events += event_events(inner, source)
+            continue
+        lines.append(json.dumps(_named(entry.value), ensure_ascii=False))
+        places.append(entry.line)
+    parsed = read_text("\n".join(lines), source, "plain") if lines else Parsed()
+    events += [placed(event, lambda row: _at(places, row)) for event in parsed.events]
+    return replace(
+        parsed, events=tuple(events), samples=tuple(_sampled(s, places) for s in parsed.samples),
+        diagnostics=(*problems, *parsed.diagnostics),
+    )  # fmt: skip
+
+
+def _named(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An entry that the envelope will know again, though it names no owner."""
+    keys = flat(value)
+    return value if is_shipped(keys) else {**value, "logstream": ""}
+
+
+def _newest_first(entries: Sequence[_Entry]) -> bool:
+    """Whether the times fall from entry to entry; equal ones say nothing."""
+    step = max(1, len(entries) // 500)
+    times = []
+    for entry in entries[::step]:
+        layer = shipped(entry.value, certain=True)
+        if layer is not None and layer.stamp is not None:
+            times.append(layer.stamp.seconds)
+    return is_newest_first(times)
+
+
+def _at(places: Sequence[int], row: int) -> int:
+    """The line of the document at which an entry stands."""
+    return places[min(max(row, 1), len(places)) - 1]
+
+
+def _sampled(samples: Samples, places: Sequence[int]) -> Samples:
+    lines = samples.lines[:]
+    for index, row in enumerate(samples.lines):
+        lines[index] = _at(places, row)
+    return replace(samples, lines=lines)
+
+
+def _sniff_json(head: Head) -> int:
+    text = head.text.lstrip()
+    if text[:1] not in ("{", "[") or ('"kind"' in text[:400] and '"apiVersion"' in text[:400]):
+        return 0
+    if '"resourceLogs"' in text[:200] and '"scopeLogs"' in text[:8000]:
+        return 97
+    if text[:1] == "{" and len(text.rstrip().split("\n", 1)) > 1 and _is_object(head.lines[0]):
+        return 0  # an object a line is a log
+    if '"streams"' in text[:200] and '"values"' in text:
+        return 97  # Loki's answer, which looks like Prometheus'
+    found = [entry for entry, _ in zip(_entries(text[:SNIFF_CHARS]), range(20), strict=False)]
+    ours = sum(_is_entry(entry.value) for entry in found)
+    return 72 if found and ours >= 0.8 * len(found) else 0
+
+
+def _is_object(line: str) -> bool:
+    return line.startswith("{") and line.rstrip().endswith("}")
+
+
+def _is_entry(value: Mapping[str, Any]) -> bool:
+    """A message with a time or an owner, and no Kubernetes object."""
+    if "metadata" in value and ("spec" in value or "status" in value or "involvedObject" in value):
+        return False
+    if _PEOPLE & {key.lower() for key in value} and not is_shipped(flat(value)):  # a chat
+        return False
+    layer = shipped(value, certain=True)
+    timed = layer is not None and layer.stamp is not None
+    event = dig(value, "jsonPayload", "kind") == "Event"
+    return timed or event or (layer is not None and is_shipped(flat(value)))
+
+
+def _delimiter(header: str) -> str:
+    return max(",;\t", key=header.count)
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    """(first line, cells) of each record; a quoted cell may hold line ends."""
+    stream = io.StringIO(text, newline="")
+    reader = csv.reader(stream, delimiter=_delimiter(text.partition("\n")[0]))
+    start = 1
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error:  # a NUL, or a cell beyond all limits
+            start = reader.line_num + 1
+            continue
+        yield start, cells
+        start = reader.line_num + 1
+
+
+def read_csv(text: str, source: str) -> Parsed:
+    """Rows of a table whose columns are named like the keys of an entry."""
+    header: list[str] = []
+    entries: list[_Entry] = []
+    for line, cells in _rows(text):
+        if not header:
+            header = [cell.strip().removeprefix("\ufeff") for cell in cells]
+        elif any(cells):
+            named = {name: cell for name, cell in zip(header, cells, strict=False) if name and cell}
+            entries.append(_Entry(line, _with_json_cells(named)))
+    return _read(entries, source)
+
+
+def _with_json_cells(row: Mapping[str, str]) -> Mapping[str, Any]:
+    """Grafana puts all labels into one cell, as JSON."""
+    found: dict[str, Any] = {}
+    for name, cell in row.items():
+        value: Any = cell
+        if name.lower() in ("labels", "tags", "attributes", "resource") and cell.startswith("{"):
+            try:
+                value = json.loads(cell)
+            except (ValueError, RecursionError):
+                value = cell
+        found[name] = value
+    return found
+
+
+def _sniff_csv(head: Head) -> int:
+    first = next(iter(head.lines), "")
+    if _delimiter(first) not in first or len(head.lines) < 2:
+        return 0
+    rows = [row for row, _ in zip(_rows(head.text), range(12), strict=False)]
+    if not head.whole and len(rows) > 2:
+        rows.pop()
+    header = [cell.strip() for cell in rows[0][1]]
+    if not 2 <= len(header) <= 300 or any(not cell for cell in header) or len(set(header)) < len(header):
+        return 0
+    named = [_with_json_cells(dict(zip(header, cells, strict=False))) for _, cells in rows[1:] if cells]
+    layers = [shipped(row, certain=True) for row in named]
+    ours = [layer for layer in layers if layer is not None and layer.stamp is not None]
+    wordy = any(len(layer.rest) > 20 and moment(layer.rest) is None for layer in ours)
+    return 94 if named and len(ours) >= 0.8 * len(named) and wordy else 0
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("log.export", "log download (JSON)", _sniff_json, read, MAX_BYTES),
+    Format("log.csv", "log download (CSV)", _sniff_csv, read_csv, MAX_BYTES),
+)

@@ -1,0 +1,58 @@
+"""Logs whose newest line comes first: Loki's `logcli`, Grafana's downloads, and what people copy from a console.
+
+Such a log is read from its end, as if its lines were numbered backwards; afterwards every event gets its true lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from ..model import Event, Locator, StampForm
+from ..scan import Line
+from .records import Record
+
+MIN_FALLS = 3
+_LINES = ("first_line", "report_line")
+"""Fields that hold the number of a line."""
+
+
+def is_newest_first(times: Sequence[float]) -> bool:
+    """Whether times fall nearly always where they change; a clock that was set back falls once."""
+    falls = sum(b < a for a, b in pairwise(times))
+    rises = sum(b > a for a, b in pairwise(times))
+    return falls >= MIN_FALLS and falls > 4 * rises
+
+
+def times_of(records: Sequence[Record]) -> list[float]:
+    """The outer times of records that state their zone: a collector's, not an engine's."""
+    outer = (record.stamps[0] for record in records if record.stamps)
+    return [stamp.seconds for stamp in outer if stamp.form is StampForm.INSTANT]
+
+
+def turned(lines: Sequence[Line]) -> list[Line]:
+    """Lines in the order of time, numbered from 1 as the last line of the file is."""
+    total = max((max(line.number, line.last) for line in lines), default=0) + 1
+    return [
+        replace(line, number=total - (line.last or line.number), last=total - line.number if line.last else 0)
+        for line in reversed(lines)
+    ]
+
+
+def restored(events: Sequence[Event], lines: Sequence[Line]) -> list[Event]:
+    """Events with the lines that they have in the file."""
+    total = max((max(line.number, line.last) for line in lines), default=0) + 1
+    return [placed(event, lambda number: total - number) for event in events]
+
+
+def placed(event: Event, true: Callable[[int], int]) -> Event:
+    """An event whose line numbers are translated."""
+    first, end = sorted((true(event.locator.line), true(event.locator.line_end)))
+    fields = event.fields
+    if any(name in fields for name in _LINES):
+        fields = {name: true(value) if name in _LINES else value for name, value in fields.items()}
+    return replace(
+        event, locator=Locator(event.locator.source, first, end), fields=fields,
+        last_line=true(event.last_line) if event.last_line else None,
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""What people put beside the evidence: READMEs, notes, tickets, saved web pages, and earlier reports of this tool.
+
+Prose is kept, so that it can be quoted, but on a channel of its own: what somebody thought is never evidence. Pieces
+of logs and tracebacks that were pasted between the sentences are read like every log. A time of the capture
+(`$ date` and its answer, `Collected at: …`) is a fact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import regex
+
+from ..model import Event, Locator, Parsed
+from ..sources import Format, Head
+from . import host_clock, log, prose
+from .dates import date_command
+from .embedded import read_text
+from .sections import cut
+
+CHANNEL = "notes"
+MAX_BYTES = 4 << 20
+_NAMED = regex.compile(
+    r"(?:^|/)(?:(?:readme|notes?|notiz\w*|to-?do|changelog|post-?mortem|rca|runbook|hand-?over|ticket|slack|chat)"
+    r"(?![a-z])[^/.]*(?:\.(?:txt|text|md|rst|org|adoc))?|[^/]+\.(?:md|markdown|rst|adoc))$",
+    regex.IGNORECASE,
+)
+_QUOTED = regex.compile(r"^(?: {4}|> ?)", regex.MULTILINE)
+"""How Markdown marks a block that was pasted."""
+_COLLECTED = regex.compile(
+    r"\W*(?i:collected|captured|gathered|taken|exported|saved|generated|collection time|capture time)"
+    r"(?i: (?:at|on))?[:= ]+(?P<when>\d{4}-\d\d-\d\d.*|\p{L}{3,}.*\d{4}\b.*?)\W*"
+)
+
+
+def read(text: str, source: str) -> Parsed:
+    """Sentences on the channel `notes`, pasted lines as a log, and the times of the capture."""
+    parsed = read_text(_QUOTED.sub("", text), source, "plain")
+    lines = text.split("\n")
+    fenced = _fenced(lines)
+    events = [replace(event, channel=CHANNEL) if _is_talk(event, lines, fenced) else event for event in parsed.events]
+    events += _captures(lines, source)
+    return replace(parsed, events=tuple(events))
+
+
+def _is_talk(event: Event, lines: list[str], fenced: frozenset[int]) -> bool:
+    number = event.locator.line
+    bare = event.kind == "log" and not event.stamps
+    return bare and number not in fenced and number <= len(lines) and prose.is_prose(lines[number - 1].rstrip("\r"))
+
+
+def _fenced(lines: list[str]) -> frozenset[int]:
+    """Numbers of the lines between the fences of Markdown."""
+    inside, found = False, set()
+    for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith(("```", "~~~")):
+            inside = not inside
+        elif inside:
+            found.add(number)
+    return frozenset(found)
+
+
+def _captures(lines: list[str], source: str) -> list[Event]:
+    found: list[Event] = []
+    for section in cut(lines, source):
+        if host_clock.kind_of(section) == "date":
+            found += host_clock.read(section, source)
+    for number, line in enumerate(lines, 1):
+        said = _COLLECTED.fullmatch(line.rstrip("\r"))
+        stamp = date_command(said["when"], host_clock.LAYER) if said else None
+        if stamp is not None:
+            text = f"captured at {line.strip()}"
+            found.append(Event(Locator(source, number, number), "capture", "host", text, (stamp,), raw=line))
+    return found
+
+
+def _sniff_named(head: Head) -> int:
+    """By name; a log that somebody called `notes.txt` is surer of itself."""
+    return 30 if head.whole and _NAMED.search(head.path.removesuffix("!")) else 0
+
+
+def _sniff_prose(head: Head) -> int:
+    """Sentences in a file of any name stay pasted text: a single error may have been typed without its header."""
+    return 14 if log.kind_of(head).known_share <= 0.02 and prose.is_notes(head.path, head.lines) else 0
+
+
+_OWN = (
+    (1500, '<meta name="generator" content="oomforensics'), (400, '"name": "oomforensics"'),
+    (60, "utc,uncertainty_s,basis,kind,channel,title"),
+)  # fmt: skip
+"""Marks of the report's formats, and within how many characters of its beginning they stand."""
+
+
+def _sniff_own(head: Head) -> int:
+    text = head.text.lstrip()
+    marked = any(mark in text[:reach] for reach, mark in _OWN)
+    return 99 if marked or (text.startswith("# ") and "`oomforensics verify " in text) else 0
+
+
+def _sniff_html(head: Head) -> int:
+    return 90 if regex.match(r"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html)\b", head.text[:400].lower()) else 0
+
+
+def _nothing(text: str, source: str) -> Parsed:
+    return Parsed()
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("notes", "notes", _sniff_named, read, MAX_BYTES),
+    Format("notes", "notes", _sniff_prose),
+    Format("notes.report", "report of this tool, not evidence", _sniff_own, _nothing),
+    Format("notes.html", "web page, not analysed", _sniff_html, _nothing),
+)

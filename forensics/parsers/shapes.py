@@ -1,0 +1,175 @@
+"""How documents look from outside: with which line they begin, and which lines still belong to them.
+
+Only what people print next to a log: described objects, tables, manifests, the views of nvidia-smi, the state of a
+host, metrics. What a document says is its parser's business; here it is only told from the lines around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import regex
+
+from . import nvidia_csv
+from .commands import is_command
+from .dates import is_time
+from .docker import is_ps_header
+from .k8s_describe import starts_object
+from .k8s_tables import reader_of
+from .records import clean, unwrap
+from .sections import begins_output
+from .tables import header_of
+
+Lines = Sequence[str]
+_AHEAD = 400
+"""Lines within which a message inside a described object ends."""
+_ERROR = regex.compile(r"Traceback \(most recent call last\):|[A-Za-z_][\w.]*(?:Error|Exception): \S|Killed$|Aborted ")
+_NO_HEADERS = frozenset({"process", "rank", "iso"})
+_FENCE = regex.compile(r"\s{0,3}(?:`{3,}|~{3,})[\w+-]*\s*$|\{(?:code|noformat)\b[^}]*\}\s*$")
+_AFTER_MESSAGE = regex.compile(r"\s{2,}(?:Exit Code|Signal|Started|Finished|Ready|Restart Count):\s")
+_YAML_LINE = regex.compile(r"\s|#|-(?:\s|$)|---\s*$|[A-Za-z_\"'][\w./\"'-]*:(?:\s|$)|$")
+_METRIC_LINE = regex.compile(
+    r"#|[a-zA-Z_:][\w:]*(?:\{.*\})? +(?:[-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?Inf|NaN)(?: \d+)?$|$"
+)
+_STATUS = regex.compile(r"[●×○↻*] \S+\.(?:service|scope|slice|socket|timer|mount|target)\b")
+_JOURNAL_LINE = regex.compile(r"\s|$|\p{L}{3} [ \d]\d \d\d:\d\d:\d\d |\d{4}-\d\d-\d\dT|Warning: ")
+_COUNTER = regex.compile(r"(?:low|high|max|oom|oom_kill|oom_group_kill|sock_throttled) \d+\s*$")
+_BOX_LINE = regex.compile(r"[|+]|\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One kind of document."""
+
+    name: str
+    begins: Callable[[Lines, int], bool]
+    membership: Callable[[Lines, int], Callable[[int], bool]]
+    """(lines, index of the first) → whether the line at an index still belongs to it."""
+    exact: bool = False
+    """True when a line that belongs cannot be anything else, not even a heading; what does not belong ends it."""
+
+
+def speaks(line: str) -> bool:
+    """Whether a line in column 0 comes from a log: it has a header, or is an error that a program printed."""
+    if not line or line[0].isspace():
+        return False
+    if _ERROR.match(clean(line)):
+        return True
+    return any(name not in _NO_HEADERS for name in unwrap(line[:2000]).envelopes)
+
+
+def is_fence(line: str) -> bool:
+    """A line that opens or closes a piece of code in Markdown, or in a ticket."""
+    return line.lstrip()[:1] in ("`", "~", "{") and _FENCE.match(line) is not None
+
+
+def _quiet(lines: Lines, first: int) -> Callable[[int], bool]:
+    return lambda index: not speaks(lines[index])
+
+
+def _object_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
+    """The further lines of a termination message stand in column 0; a key of the container follows them."""
+    until = first
+
+    def belongs(index: int) -> bool:
+        nonlocal until
+        if index < until or not speaks(lines[index]):
+            return True
+        ahead = range(index + 1, min(len(lines), index + _AHEAD))
+        end = next((i for i in ahead if _AFTER_MESSAGE.match(lines[i]) or lines[i].startswith("Name:")), None)
+        until = end if end is not None and not lines[end].startswith("Name:") else until
+        return index < until
+
+    return belongs
+
+
+def _is_table(lines: Lines, index: int) -> bool:
+    line = lines[index]
+    if not (line[:1].isupper() and line[1:2].isupper()):
+        return False
+    header = header_of(line)
+    return header is not None and (reader_of(header) is not None or is_ps_header(header))
+
+
+def _row_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
+    def belongs(index: int) -> bool:
+        row = lines[index]
+        return bool(row.strip()) and (row.count("   ") >= 2 or not speaks(row))
+
+    return belongs
+
+
+def _csv_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
+    commas = lines[first].count(",")
+    return lambda index: lines[index].count(",") == commas or not lines[index].strip() or is_time(lines[index])
+
+
+def _is_box(lines: Lines, index: int) -> bool:
+    ahead = lines[index : index + 4]
+    if lines[index].startswith("| NVIDIA-SMI "):
+        return True
+    if lines[index].startswith("+--"):
+        return any(line.startswith("| NVIDIA-SMI ") for line in ahead[1:2])
+    return len(ahead) > 2 and any(line.startswith("| NVIDIA-SMI ") for line in ahead[1:3]) and is_time(lines[index])
+
+
+def _box_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
+    return lambda index: index == first or _BOX_LINE.match(lines[index]) is not None
+
+
+def _json_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
+    last = next((i for i in range(first + 1, len(lines)) if lines[i][:1] in ("}", "]")), len(lines))
+    return lambda index: index <= last
+
+
+def _matching(pattern: regex.Pattern[str]) -> Callable[[Lines, int], Callable[[int], bool]]:
+    return lambda lines, first: lambda index: (
+        index == first or (
+            pattern.match(lines[index]) is not None
+            and not _ERROR.match(lines[index])
+            and not (lines[index].startswith("#") and is_command(lines[index]))
+        )
+    )
+
+
+SHAPES: tuple[Shape, ...] = (
+    Shape("described object", starts_object, _object_goes_on),
+    Shape("table", _is_table, _row_goes_on),
+    Shape("nvidia-smi", _is_box, _box_goes_on, exact=True),
+    Shape(
+        "nvidia-smi -q", lambda lines, i: lines[i].startswith("=====") and "NVSMI LOG" in lines[i], _quiet
+    ),
+    Shape(
+        "nvidia-smi CSV", lambda lines, i: "," in lines[i] and bool(nvidia_csv.columns_of(lines[i])), _csv_goes_on,
+        exact=True,
+    ),
+    Shape("manifest", lambda lines, i: lines[i].startswith("apiVersion: "), _matching(_YAML_LINE), exact=True),
+    Shape("JSON", lambda lines, i: lines[i] in ("{", "["), _json_goes_on, exact=True),
+    Shape(
+        "metrics", lambda lines, i: lines[i].startswith(("# HELP ", "# TYPE ")), _matching(_METRIC_LINE), exact=True
+    ),
+    Shape("unit status", lambda lines, i: _STATUS.match(lines[i]) is not None, _matching(_JOURNAL_LINE), exact=True),
+    Shape(
+        "memory.events",
+        lambda lines, i: lines[i].startswith("low ") and "".join(lines[i + 1 : i + 2]).startswith("high "),
+        _matching(_COUNTER), exact=True,
+    ),
+    Shape("host state", lambda lines, i: begins_output(lines[i]), _quiet),
+)  # fmt: skip
+
+_HINT = re.compile(
+    rb"\n(?:Name: +\S|NAME(?:SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |=====|"
+    rb"timestamp, |index, |apiVersion: |[{\[]\r?\n|# (?:HELP|TYPE) |\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |"
+    rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |USER +PID|[ ]+PID |"
+    rb"[ ]+Local time: |low \d+\r?\n|```|\{code|\{noformat|[-#*=+>]{1,12} ?(?:\w+: ?)?"
+    rb"(?:kubectl|oc|docker|nvidia-smi|journalctl|dmesg|free|df|ps|top|cat|ssh|systemctl|ray|curl|date)\b|==> |### |"
+    rb"[\w.@:~/\[ -]{0,60}[$#%] (?:sudo )?"
+    rb"(?:kubectl|oc|docker|nvidia-smi|journalctl|dmesg|free|df|ps|top|cat|ssh|systemctl|ray|curl|date)\b)"
+)
+
+
+def may_begin(data: bytes) -> bool:
+    """Whether any document of `SHAPES`, or a heading, may stand in a text: a quick look before it is cut."""
+    return _HINT.search(b"\n" + data[: 1 << 16]) is not None or _HINT.search(data, 1 << 16) is not None

@@ -1,0 +1,94 @@
+"""Containers of Amazon ECS and Nomad: `aws ecs describe-tasks` and `nomad alloc status -json`.
+
+Shapes from the ECS API 2014-11-13 (a task of `DescribeTasks`, or the `detail` of its state-change event) and from
+Nomad 0.9 to 1.10 `api/allocations.go`. Both name an OOM kill in words of their own; it becomes the reason OOMKilled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import stamps
+from ..model import Event, Locator, RawStamp, Scope
+from .k8s_values import instant, known, terminated_text
+from .located import Object, dig, int_at, line_at, object_at, objects_at, text_at
+
+_ECS_OOM = "OutOfMemoryError"
+
+
+def is_task_states(text: str) -> bool:
+    """Whether the beginning of a JSON document looks like tasks of ECS or an allocation of Nomad."""
+    ecs = '"lastStatus"' in text and ('"taskArn"' in text or '"containers"' in text)
+    return ecs or ('"ClientStatus"' in text and ('"TaskStates"' in text or '"EvalID"' in text))
+
+
+def task_events(entry: Object, source: str) -> Iterator[Event]:
+    """Ends of the containers of one document, with what the scheduler says about them."""
+    for task in (*objects_at(entry, "tasks"), *([entry, object_at(entry, "detail")])):
+        if "lastStatus" in task and "containers" in task:
+            yield from _ecs_task(task, source)
+    for name in object_at(entry, "TaskStates"):
+        yield from _nomad_task(object_at(entry, "TaskStates", name), name, source)
+
+
+def _ecs_task(task: Object, source: str) -> Iterator[Event]:
+    started, stopped = (_when(task, key) for key in ("startedAt", "stoppedAt"))
+    containers = objects_at(task, "containers")
+    if text_at(task, "stoppedReason"):
+        sole = text_at(containers[0], "name") if len(containers) == 1 else ""
+        yield _said(task, "stoppedReason", Scope(container=sole), stopped, source)
+    for container in containers:
+        scope = Scope(container=text_at(container, "name"))
+        if text_at(container, "reason"):
+            yield _said(container, "reason", scope, stopped, source)
+        code = int_at(container, "exitCode")
+        reason = "OOMKilled" if text_at(container, "reason").startswith(_ECS_OOM) else ""
+        if code is None and not reason:
+            continue
+        place = _place(container, "exitCode" if code is not None else "reason", source)
+        yield _ended(place, scope, code, reason, started, stopped)
+
+
+def _nomad_task(task: Object, name: str, source: str) -> Iterator[Event]:
+    scope = Scope(container=name)
+    for event in objects_at(task, "Events"):
+        if text_at(event, "Type") != "Terminated":
+            continue
+        details = object_at(event, "Details")
+        killed = text_at(details, "oom_killed") == "true" or "OOM Killed" in text_at(event, "DisplayMessage")
+        code = int_at(event, "ExitCode")
+        code = code if code is not None else int_at(details, "exit_code")
+        nanos = int_at(event, "Time")
+        stamp = stamps.instant(nanos / 1e9, "nomad", 1e-6) if nanos else None
+        yield _ended(_place(event, "Type", source), scope, code, "OOMKilled" if killed else "", None, stamp)
+
+
+def _when(task: Object, key: str) -> RawStamp | None:
+    """A time of ECS: ISO 8601, or Unix seconds as version 1 of the command line prints them."""
+    value = dig(task, key)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return stamps.instant(float(value), "ecs", 1e-3) if 0 < value < 1e11 else None
+    return instant(value)
+
+
+def _place(value: Object, key: str, source: str) -> Locator:
+    line = line_at(value, key)
+    return Locator(source, line, line)
+
+
+def _said(value: Object, key: str, scope: Scope, stamp: RawStamp | None, source: str) -> Event:
+    stamps_of = (stamp,) if stamp is not None else ()
+    return Event(_place(value, key, source), "log", "runtime", text_at(value, key), stamps_of, scope)
+
+
+def _ended(
+    place: Locator, scope: Scope, code: int | None, reason: str, started: RawStamp | None, stopped: RawStamp | None
+) -> Event:
+    fields = {
+        "exit_code": code, "reason": reason, "signal": code - 128 if code is not None and 128 < code <= 192 else None,
+        "started_s": started.seconds if started is not None else None,
+        "finished_s": stopped.seconds if stopped is not None else None,
+    }  # fmt: skip
+    text = terminated_text(scope.container, reason, code)
+    stamps_of = (stopped,) if stopped is not None else ()
+    return Event(place, "container_terminated", "runtime", text, stamps_of, scope, known(fields))

@@ -1,0 +1,143 @@
+"""Text that a terminal or a mail program folded: its lines are joined again before anything else reads them.
+
+A terminal breaks at its last column, in the middle of a word; a mail program or a person breaks between words. Either
+way a number and its unit, or an error and its reason, stand on two lines, and only the first has a header. Each
+message is put into its first line and its further lines are left empty, so that the numbers of lines stay true.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+import regex
+
+from ..sources import Head
+
+NARROWEST, WIDEST = 40, 300
+"""Columns of terminals."""
+MAX_FILLED = 130
+"""Columns at which people and mail programs break lines."""
+LEAST_FILLED = 45
+RAGGED = 25
+"""By how many columns lines of one paragraph differ: as much as a long word."""
+MAX_LINES = 80
+"""Lines of one message."""
+MIN_FULL = 3
+"""Lines that end in the last column before a width is believed."""
+_HEADER = regex.compile(
+    r"(?:\x1b\[[\d;]*m)*(?:\(\w+ (?:pid|rank|ip)=|\([\w ]+? pid=\d|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b|"
+    r"<\d{1,3}>|\[ *\d+\.\d{3,6}\]|\[?\d{4}[-/]\d\d[-/]\d\d|\[?\p{L}{3} (?:\p{L}{3} )?[ \d]\d \d\d:\d\d|"
+    r"[IWEFDC]\d{4} \d\d:|\[\w+\]? |\[rank\d|\d\d:\d\d:\d\d|Traceback \(most recent|\{\"|[\w.@~-]+[:~]\S*[$#] |"
+    r"[$#>|] |\w[\w.-]* +\| )"
+)
+"""How the first line of a message begins, in all that people copy out of a terminal."""
+_MESSAGE = regex.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)\b(?: ?\(|: )")
+_BULLET = regex.compile(r"[-*•+#] |-- |\d{1,3}[.)] |```|~~~|File \"")
+_QUOTE = regex.compile(r"(?:> ?)*[ \t]*")
+_LONG = regex.compile(r"(?:Error|Exception)\b(?: ?\(|: )")
+
+
+def unfolded(head: Head, data: bytes) -> bytes | None:
+    """The same text with its messages joined; none when nothing was folded. `data` is UTF-8."""
+    if "\x1b" in head.text or len(head.lines) < 2:
+        return None
+    width = _terminal_width(head.lines)
+    filled = not width and head.whole and _LONG.search(head.text) is not None
+    if not width and not filled:
+        return None
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    joined = _at_width(lines, width) if width else _filled(lines)
+    return "\n".join(joined).encode("utf-8", "surrogateescape") if joined != lines else None
+
+
+def _terminal_width(lines: Sequence[str]) -> int:
+    """The column at which all long lines end, 0 when they do not.
+
+    What tells a fold from lines that happen to be equally long: the line behind has no header, and goes on with text.
+    """
+    lengths = Counter(len(line) for line in lines)
+    width = max(lengths)
+    if not NARROWEST <= width <= WIDEST or lengths[width] < MIN_FULL:
+        return 0
+    behind = [lines[i + 1] for i, line in enumerate(lines[:-1]) if len(line) == width]
+    on = sum(bool(line.strip()) and not line[:2].isspace() and not _HEADER.match(line) for line in behind)
+    headers = sum(_HEADER.match(line) is not None for line in lines)
+    framed = sum(line[:1] in "|+" for line in behind)
+    enough = on >= 0.85 * len(behind) >= MIN_FULL * 0.85
+    return width if enough and headers >= 0.1 * len(lines) and headers >= 2 and not framed else 0
+
+
+def _at_width(lines: Sequence[str], width: int) -> list[str]:
+    joined: list[str] = []
+    first = 0
+    for index, raw in enumerate(lines):
+        line = raw.removesuffix("\r")
+        before = lines[index - 1].removesuffix("\r") if index else ""
+        full = len(before) == width or (len(before) == width - 1 and line[:1].strip() != "")
+        if index and full and line and not _HEADER.match(line) and index - first < MAX_LINES:
+            pad = " " * (width - len(before))
+            joined[first] = joined[first].removesuffix("\r") + pad + line
+            joined.append("")
+        else:
+            first = index
+            joined.append(raw)
+    return joined
+
+
+def _filled(lines: Sequence[str]) -> list[str]:
+    """Join paragraphs that begin with a header or the name of an error and were broken between words.
+
+    A break into two lines is believed only where some paragraph shows the width at which its lines were broken.
+    """
+    groups: list[tuple[int, list[str]]] = []
+    index = 0
+    while index < len(lines):
+        group = _paragraph(lines, index)
+        if len(group) > 1 and _is_filled(group):
+            groups.append((index, group))
+        index += max(1, len(group))
+    joined = list(lines)
+    if any(_shows_width(group) for _, group in groups):
+        for index, group in groups:
+            joined[index] = _quote(lines[index]) + " ".join(group)
+            joined[index + 1 : index + len(group)] = [""] * (len(group) - 1)
+    return joined
+
+
+def _quote(line: str) -> str:
+    found = _QUOTE.match(line)
+    return found[0] if found else ""
+
+
+def _paragraph(lines: Sequence[str], index: int) -> list[str]:
+    """The message that begins at a line, as its lines without quotation marks; one line when nothing belongs to it."""
+    quote = _quote(lines[index])
+    first = lines[index][len(quote) :].rstrip()
+    if not (_MESSAGE.match(first) or (_HEADER.match(first) and not first.startswith(("$", "#", ">", "|")))):
+        return [first]
+    group = [first]
+    for line in lines[index + 1 : index + MAX_LINES]:
+        text = line[len(_quote(line)) :].rstrip()
+        if not text or _quote(line).count(">") != quote.count(">") or len(_quote(line)) > len(quote) + 4:
+            break
+        if _HEADER.match(text) or _MESSAGE.match(text) or _BULLET.match(text):
+            break
+        group.append(text)
+    return group
+
+
+def _is_filled(group: Sequence[str]) -> bool:
+    """Whether every line was broken only because the next word did not fit."""
+    width = max(map(len, group[1:]))
+    breaks = [len(line) + 1 + len(behind.split(" ", 1)[0]) for line, behind in pairwise(group)]
+    return width <= MAX_FILLED and min(breaks) > max(width, LEAST_FILLED)
+
+
+def _shows_width(group: Sequence[str]) -> bool:
+    """Whether further lines of a paragraph are about equally long and go on, not repeat, what stands before them."""
+    further = [len(line) for line in group[1:-1]]
+    begins = [line.split(" ", 1)[0] for line in group[1:]]
+    even = len(further) >= 4 or (len(further) >= 2 and max(further) - min(further) <= RAGGED)
+    return even and len({*begins}) == len(begins)

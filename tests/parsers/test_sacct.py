@@ -1,0 +1,40 @@
+"""Rows of Slurm's accounting."""
+
+from __future__ import annotations
+
+from forensics.parsers import sacct
+from forensics.sources import make_head
+
+TABLE = """\
+JobID           JobName      State ExitCode     MaxRSS
+------------ ---------- ---------- -------- ----------
+40122              vllm OUT_OF_ME+    0:125
+40122.batch       batch OUT_OF_ME+    0:125  268112340K
+40122.0            vllm  COMPLETED      0:0
+a note of mine
+"""
+
+
+def test_rows() -> None:
+    """A row is one message; rules, headers and other text are none."""
+    events = sacct.read(TABLE, "sacct.txt").events
+    assert [e.locator.line for e in events] == [3, 4, 5]
+    assert events[0].text == "40122              vllm OUT_OF_ME+    0:125"
+    assert {(e.kind, e.channel) for e in events} == {("log", "host")}
+
+
+def test_parsable() -> None:
+    text = "JobIDRaw|JobName|State|ExitCode\n40122_3|vllm|TIMEOUT|0:0\n"
+    assert [e.text for e in sacct.read(text, "x").events] == ["40122_3|vllm|TIMEOUT|0:0"]
+
+
+def test_recognised_by_its_header() -> None:
+    """Below a prompt too, and not by the words alone."""
+    assert sacct.sniff(make_head("x", b"$ sacct -j 40122\n" + TABLE.encode(), True)) >= 90
+    assert sacct.sniff(make_head("x", b"The JobID is 40122.\nState of things: good\n", True)) == 0
+
+
+def test_damaged() -> None:
+    """A table cut in the middle of a row keeps its rows; no header, no rows."""
+    assert len(sacct.read(TABLE[:190], "x").events) == 2
+    assert sacct.read(TABLE.split("\n", 1)[1], "x").events == ()
