@@ -22,7 +22,7 @@ JOIN_S = 45.0
 UNDATED_S = 3600.0
 LINGER_S = 180.0
 """A container may outlive its dead engine this long (watchdogs, grace periods)."""
-PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill")
+PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill", "kubelet.probe_unhealthy")
 WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
 _INSTANCE = regex.compile(r"[-_]\d+$")
 """`vllm-1` is the first instance of the compose service `vllm`."""

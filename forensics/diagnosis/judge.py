@@ -36,7 +36,8 @@ def judge(case: Case, death: Death) -> Judged:
     derived = tuple(finding for rule in rules.ALL for finding in rule(case, death))
     found = evidence_stage.distinct((*sifted.evidence, *derived))
     lines = sum(source.lines for source in case.sources)
-    return Judged(death, rank.rank(case.library, found, lines), found, sifted.decoys)
+    reporters = frozenset(event.locator.source for event in death.witnesses)
+    return Judged(death, rank.rank(case.library, found, lines, reporters), found, sifted.decoys)
 
 
 def incident_of(case: Case, deaths: Sequence[Death]) -> Incident:

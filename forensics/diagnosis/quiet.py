@@ -9,6 +9,7 @@ from ..model import Event, Finding, Role, Samples
 from . import bystanders, rank, rules, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
+from .entities import ENGINE_COMM
 from .judge import Judged, assemble, judge
 from .model import Confidence, Death, Decoy, Hypothesis, Incident, Trend
 from .rules.series import FULL_PCT, saturation
@@ -47,6 +48,13 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
 
 def _survived(case: Case, finding: Finding) -> bool:
     """True when some engine went on working after a fault, or the fault is another's."""
+    owner = case.entities.of(finding.event)
+    machine = finding.event.channel in ("kernel", "runtime", "systemd")
+    if machine and owner and case.lives and not bystanders.may_be_engine(case, owner):
+        return True
+    comm = str(finding.event.fields.get("victim_comm") or "")
+    if comm and not owner and case.lives and not ENGINE_COMM.search(comm):
+        return True
     for life in case.lives:
         if finding.locator.source in life.sources:
             if finding.locator.source == life.start.locator.source and finding.locator.line < life.last_sign_line:
@@ -67,7 +75,11 @@ def _saturated(case: Case) -> Incident | None:
         if not full or not saturation(columns):
             continue
         *_, samples, point = min(full, key=lambda item: item[:2])
-        finding = conclude("kv_saturated", trends.event_at(samples, point), {"kv_cache_usage_pct": _peak(columns)})
+        fields = {"kv_cache_usage_pct": _peak(columns)}
+        waiting = [s for s in case.samples if s.name == "requests_waiting" and s.source in {c.source for c in columns}]
+        if waiting:
+            fields["requests_waiting"] = _peak(waiting)
+        finding = conclude("kv_saturated", trends.event_at(samples, point), fields)
         preempted = tuple(case.named("vllm.preempted_v0", "sglang.retract"))
         entity = case.entities.name_of(samples.scope, samples.source)
         return _alone(case, "kv_saturation", (finding, *preempted), entity)

@@ -65,13 +65,18 @@ UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.config_except
 NO_FAULT = ("healthy", "insufficient_evidence")
 
 
-def rank(library: Library, evidence: Sequence[Finding], context_lines: int) -> tuple[Hypothesis, ...]:
-    """Hypotheses in order, best first. `context_lines` is how much was seen at all; it caps the confidence."""
+def rank(
+    library: Library, evidence: Sequence[Finding], context_lines: int, reporters: frozenset[str] = frozenset()
+) -> tuple[Hypothesis, ...]:
+    """Hypotheses in order, best first.
+
+    `context_lines` is how much was seen at all; it caps the confidence. `reporters` are sources that tell of the end.
+    """
     drafts = [_draft(cause, evidence) for cause in library.causes.values() if cause.id not in NO_FAULT]
     drafts = [draft for draft in drafts if draft.decisive or draft.supporting]
     drafts = _folded(drafts)
     drafts.sort(key=key)
-    ranked = [replace(draft, confidence=_confidence(draft, context_lines)) for draft in drafts]
+    ranked = [replace(draft, confidence=_confidence(draft, context_lines, reporters)) for draft in drafts]
     return tuple(h for h in ranked if h is ranked[0] or _adds(h, ranked[0]))
 
 
@@ -202,7 +207,7 @@ def _is_bare(finding: Finding) -> bool:
     return inferred or all(f.signature in BARE for f in finding.rests_on or (finding,))
 
 
-def _confidence(draft: Hypothesis, context_lines: int) -> Confidence:
+def _confidence(draft: Hypothesis, context_lines: int, reporters: frozenset[str]) -> Confidence:
     if not draft.decisive:
         return Confidence.POSSIBLE if draft.supporting else Confidence.UNDETERMINED
     strong = [f for f in draft.decisive if f.signature not in WEAK and not is_hearsay(f)]
@@ -212,6 +217,7 @@ def _confidence(draft: Hypothesis, context_lines: int) -> Confidence:
         return Confidence.LIKELY
     places = {f.locator for f in draft.evidence}
     corroborated = len(places) >= 2 and len({f.signature for f in draft.evidence}) >= 2
+    corroborated |= any(reporters - {f.locator.source} for f in strong)
     if corroborated and context_lines >= 10:
         return Confidence.ESTABLISHED
     return Confidence.LIKELY

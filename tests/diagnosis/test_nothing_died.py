@@ -196,3 +196,28 @@ def test_an_orderly_stop_is_read_from_its_order(b: ModuleType) -> None:
     assert diagnosis.first_cause is not None
     assert diagnosis.first_cause.locator.source == "kubelet"
     assert diagnosis.key_facts["drain_s"] == pytest.approx(16.9)
+
+
+@pytest.mark.parametrize(("comm", "uid", "cause"), [
+    ("java", "5d0c4a52-91be-4c33-8f0e-2b6d1f4a9c22", "healthy"),
+    ("java", "", "healthy"),
+])  # fmt: skip
+def test_a_neighbours_kill_is_none_of_the_engine(b: ModuleType, comm: str, uid: str, cause: str) -> None:
+    """Another pod's limit, seen by a kernel log whose clock is not tied to UTC; the engine works on, its pod runs."""
+    w = b.World()
+    scope = Scope(pod=b.POD, pod_uid=b.UID)
+    w.start("a", 0, scope)
+    w.answer("a", 3600, scope=scope)
+    w.pod(memory_limit_bytes=64 << 30)
+    w.kill("dmesg", b.at(1800, 75_000), uid=uid, cid="", comm=comm, limit_kib=1_048_576)
+    assert verdict(w)[0] == cause
+
+
+def test_how_many_waited(b: ModuleType) -> None:
+    """A full cache and its queue are one finding."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    w.series("kv_cache_usage_pct", [(10.0 * i, 99.0) for i in range(60)], "a")
+    w.series("requests_waiting", [(10.0 * i, 3.0 * i) for i in range(60)], "a", first_line=2_000_001)
+    assert w.diagnosis().key_facts["requests_waiting"] == 177.0

@@ -213,3 +213,17 @@ def test_told_to_stop_while_loading_is_loading(b: ModuleType) -> None:
     w.add("a", 90.2, "[shutdown] API server: trigger received signal=15 (SIGTERM)", scope=scope)
     w.exited("describe.txt", 95, 143, started=0)
     assert w.diagnosis().verdict.cause.id == "probe_restart_storm"
+
+
+def test_the_runtime_names_nobody(b: ModuleType) -> None:
+    """The kubelet's loop saw the probe fail, then everything that a stop prints: the probe asked for it."""
+    w = b.World()
+    scope = Scope(namespace="llm", pod=b.POD, container="vllm", container_id=b.CID)
+    w.pod(liveness_period_s=10, liveness_failure=3)
+    w.start("a", 0, scope)
+    w.answer("a", 3000, scope=scope)
+    w.add("kubelet", 3060, f'"SyncLoop (probe)" probe="liveness" status="unhealthy" pod="llm/{b.POD}"', channel="kubelet",
+          scope=Scope(namespace="llm", pod=b.POD))  # fmt: skip
+    w.add("containerd", 3060.02, f'StopContainer for "{b.CID}" with timeout 30 (s)', channel="runtime", scope=scope)
+    w.exited("describe.txt", 3090.4, 137)
+    assert w.diagnosis().verdict.cause.id == "probe_kill"

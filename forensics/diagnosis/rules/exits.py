@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ...model import Event, Finding
 from ..case import Case, conclude
 from ..model import Death
+from . import probes
 
 STOP_SIGNATURES = (
     "k8s.stopping_container",
@@ -18,6 +19,8 @@ STOP_SIGNATURES = (
 )
 ORDER_SIGNATURES = ("kubelet.kill_with_grace", *STOP_SIGNATURES)
 """The kubelet's order says when a stop began, though not why: it stands before a probe's or an eviction's kill too."""
+MECHANISM = "runtime.stop_container"
+"""What the runtime does when anybody asks it, a probe too: alone it names nobody."""
 WINDOW_S = 150.0
 SHARP_S = 2.0
 
@@ -35,7 +38,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         shown = told.event if told is not None else place
         yield conclude("graceful_stop", shown, {**fields, **_drain(told, death)}, (told,) if told else ())
         return
-    if stop is not None:
+    if stop is not None and not (stop.signature == MECHANISM and probes.probe_kill_of(case, death) is not None):
         name = "killed_after_grace" if death.exit_code == 137 else "stop_requested"
         yield conclude(name, stop.event, fields, (stop,))
     yield conclude("unexplained_exit", place, fields)

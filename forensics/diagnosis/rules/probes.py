@@ -18,6 +18,7 @@ KILL_SIGNATURES = (
     "k8s.probe_kill_liveness",
     "k8s.probe_kill_startup",
     "kubelet.probe_kill",
+    "kubelet.probe_unhealthy",
 )
 DEFAULT_GRACE_S = 30.0
 _LOADED = (Phase.SERVING, Phase.DRAINING)
