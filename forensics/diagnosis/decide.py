@@ -40,7 +40,19 @@ def diagnose(
         incidents = [no_fault(case)]
     newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)
     incidents.sort(key=lambda incident: _importance(case, incident, newest_s))
-    return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(incidents, 1)))
+    told = [i for n, i in enumerate(incidents) if not _retold(i, incidents[:n])]
+    return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
+
+
+def _retold(incident: Incident, before: Sequence[Incident]) -> bool:
+    """True for an incident of nobody that has the cause and the time of another one: a witness that named no owner."""
+    return not incident.entity and any(
+        other.hypotheses[0].cause.id == incident.hypotheses[0].cause.id
+        and (
+            incident.start_s is None or other.start_s is None or abs(incident.start_s - other.start_s) <= RETOLD_S
+        )
+        for other in before
+    )
 
 
 def build_case(
@@ -90,6 +102,11 @@ def _told_to_stop(death: Death) -> bool:
     return death.exit_code == 143 or (life is not None and life.shutdown is not None and life.ready is None)
 
 
+def _shaky(case: Case, event: Event) -> bool:
+    return bool(event.stamps) and case.shaky(event.locator.source, event.stamps[-1].layer)
+
+
+RETOLD_S = 300.0
 CRASH_LOOP = 3
 STALE_S = 3 * 86400.0
 
@@ -98,6 +115,8 @@ def _stale(case: Case, death: Death) -> bool:
     """An exit that only a status remembers, days before everything else: a service that works since is no incident."""
     if death.life is not None or not death.time_s:
         return False
+    if death.witnesses and all(_shaky(case, event) for event in death.witnesses):
+        return False  # its year is a guess
     working = [life.last_activity for life in case.lives if life.last_activity is not None]
     return any(event.time.utc_s is not None and event.time.utc_s - death.time_s > STALE_S for event in working)
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 import regex
 
 from ..sources import Head
+from .commands import title_of
 
 NARROWEST, WIDEST = 40, 300
 """Columns of terminals."""
@@ -34,7 +35,7 @@ _HEADER = regex.compile(
 )
 """How the first line of a message begins, in all that people copy out of a terminal."""
 _MESSAGE = regex.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)\b(?: ?\(|: )")
-_BULLET = regex.compile(r"[-*•+#] |-- |\d{1,3}[.)] |```|~~~|File \"")
+_BULLET = regex.compile(r"[-*•+#=]+ |-- |\d{1,3}[.)] |```|~~~|File \"")
 _QUOTE = regex.compile(r"(?:> ?)*[ \t]*")
 _LONG = regex.compile(r"(?:Error|Exception)\b(?: ?\(|: )")
 
@@ -122,7 +123,7 @@ def _paragraph(lines: Sequence[str], index: int) -> list[str]:
         text = line[len(_quote(line)) :].rstrip()
         if not text or _quote(line).count(">") != quote.count(">") or len(_quote(line)) > len(quote) + 4:
             break
-        if _HEADER.match(text) or _MESSAGE.match(text) or _BULLET.match(text):
+        if _HEADER.match(text) or _MESSAGE.match(text) or _BULLET.match(text) or "   " in text or title_of(text):
             break
         group.append(text)
     return group

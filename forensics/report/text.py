@@ -64,7 +64,7 @@ def _sized(value: Any, unit: str) -> str | None:
     """In the unit that reads best; a shortfall stays in the unit in which the log prints it."""
     if not isinstance(value, int | float):
         return None
-    return size(float(value) * _UNIT_KIB[unit]) if value >= 0 else f"{float(value):.4g} {unit}"
+    return size(float(value) * _UNIT_KIB[unit]) if value >= 0 else f"{float(value):.4g} {unit[0].upper()}iB"
 
 
 def size(kib: float) -> str:

@@ -53,7 +53,7 @@ def test_the_json_holds_what_the_table_shows(document: dict[str, Any]) -> None:
     assert describe["scope"]["pod"] == "glm4-chat-894554c8bf-ccqbv"
     assert describe["lines"] == 88
     assert describe["events"] >= 5
-    assert describe["first_utc"] == "2026-03-11T07:40:43.000Z"
+    assert describe["first_utc"] == "2026-03-11T07:40:41.500Z"  # an age in whole seconds: the middle of what it may be
     assert 0.0 <= describe["coverage"] <= 1.0
     assert {clock["verdict"] for clock in describe["clock"]} <= {"exact", "solved", "assumed", "refused"}
     assert document["bundle"]["sha256"]

@@ -1,0 +1,234 @@
+"""A file with several outputs: each document by its own parser, the rest as a log, every line at its true number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics import analyze
+from forensics.bundle import Bundle
+from forensics.ingest import ReadSource, read_bundle
+from forensics.model import Scope
+from forensics.parsers import mixed
+from forensics.parsers.commands import owner_of, title_of
+from forensics.parsers.shapes import is_fence, may_begin, speaks
+
+FATAL = "(EngineCore_DP0 pid=71) ERROR 06-11 06:04:09 [core.py:710] torch.OutOfMemoryError: CUDA out of memory. "
+FATAL += "Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 44.39 GiB of which 1.10 GiB is free."
+LOG = f"""(APIServer pid=1) INFO 06-11 06:03:00 [api_server.py:1839] vLLM API server version 0.11.0
+(EngineCore_DP0 pid=71) INFO 06-11 06:03:10 [gpu_model_runner.py:2602] Starting to load model acme/chat-30b...
+{FATAL}
+"""
+DOCUMENTS = {
+    "k8s.describe": """Name:             chat-0
+Namespace:        serving
+Priority:         0
+Status:           Running
+Containers:
+  vllm:
+    State:          Waiting
+      Reason:       CrashLoopBackOff
+    Last State:     Terminated
+      Reason:       Error
+      Exit Code:    1
+    Restart Count:  4
+Events:
+  Type     Reason   Age   From     Message
+  ----     ------   ----  ----     -------
+  Warning  BackOff  2m    kubelet  Back-off restarting failed container
+""",
+    "k8s.table": "NAME     READY   STATUS             RESTARTS   AGE\nchat-0   0/1     CrashLoopBackOff   4          12m\n",
+    "nvidia.smi": """+-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 570.124.06             Driver Version: 570.124.06     CUDA Version: 12.8     |
+|-----------------------------------------+------------------------+----------------------+
+|   0  NVIDIA L40S                    On  |   00000000:07:00.0 Off |                    0 |
+| N/A   31C    P8             32W /  350W |       4MiB /  46068MiB |      0%      Default |
++-----------------------------------------+------------------------+----------------------+
+""",
+    "nvidia.csv": "timestamp, index, memory.used [MiB], memory.total [MiB]\n"
+    + "".join(f"2026/06/11 06:03:{s:02d}.118, 0, {s} MiB, 46068 MiB\n" for s in range(0, 50, 10)),
+    "host.state": "               total        used        free      shared  buff/cache   available\n"
+    "Mem:          257654       12110      201222          12       44321      243010\n",
+    "docker.ps": "CONTAINER ID   IMAGE              COMMAND   CREATED       STATUS                     PORTS     NAMES\n"
+    '5f0c1d7e9a3b   vllm-openai:v0.11   "vllm"    3 hours ago   Exited (1) 9 minutes ago             chat\n',
+    "k8s.objects": "apiVersion: v1\nkind: Pod\nmetadata:\n  name: chat-0\nspec:\n  containers:\n  - name: vllm\n",
+    "metrics.prometheus": "# TYPE vllm:num_requests_running gauge\n"
+    'vllm:num_requests_running{engine="0",model_name="m"} 3\nvllm:num_requests_waiting{engine="0",model_name="m"} 7\n',
+    "cgroup": "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\n",
+}
+JOINTS = {
+    "nothing": ("", ""),
+    "rules": ("===== first =====\n", "===== second =====\n"),
+    "prompts": ("ops@gpu-node-7:~$ collect\n", "ops@gpu-node-7:~$ kubectl logs chat-0 | tail -n 100\n"),
+    "comments": ("### COMMAND: kubectl -n serving get x\n", "### COMMAND: kubectl -n serving logs chat-0 --tail=9\n"),
+    "fences": ("Seen:\n```\n", "```\nand\n```text\n"),
+}
+
+
+def read(folder: Path, text: str, name: str = "out.txt") -> ReadSource:
+    (folder / name).write_text(text)
+    (item,) = read_bundle(Bundle((str(folder / name),)), ("OutOfMemoryError",))
+    return item
+
+
+@pytest.mark.parametrize("joint", JOINTS)
+@pytest.mark.parametrize("form", DOCUMENTS)
+@pytest.mark.parametrize("log_first", [False, True], ids=["log-below", "log-above"])
+def test_neither_the_document_nor_the_log_is_lost(tmp_path: Path, form: str, joint: str, log_first: bool) -> None:
+    """In both orders, with and without headings: the error stands at its line, and the document gave its facts."""
+    one, two = (LOG, DOCUMENTS[form]) if log_first else (DOCUMENTS[form], LOG)
+    first, second = JOINTS[joint] if joint == "fences" or not log_first else reversed(JOINTS[joint])
+    text = first + one + second + two
+    item = read(tmp_path, text)
+    assert item.source.format == mixed.NAME
+    assert item.source.title.startswith("several outputs (")
+    assert item.source.lines == text.count("\n")
+    number = text.split("\n").index(FATAL) + 1
+    errors = [event for event in item.parsed.events if "OutOfMemoryError" in event.text]
+    assert [event.locator.line for event in errors] == [number]
+    assert errors[0].channel == "engine"
+    begin = text[: text.index(DOCUMENTS[form])].count("\n") + 1
+    ours = range(begin, begin + DOCUMENTS[form].count("\n"))
+    facts = [event for event in item.parsed.events if event.kind not in ("log", "traceback")]
+    found = {event.locator.line for event in facts} | {line for s in item.parsed.samples for line in s.lines}
+    assert found & {*ours}, "the document said nothing"
+    for event in item.parsed.events:
+        assert text.split("\n")[event.locator.line - 1].strip(), "an event at an empty line"
+
+
+def test_several_documents_and_their_notes(tmp_path: Path) -> None:
+    """A ticket in Markdown: sentences are notes, fenced pieces are what they are."""
+    described, table = DOCUMENTS["k8s.describe"], DOCUMENTS["k8s.table"]
+    text = f"# INC-77\nI think it is the memory limit.\n```\n{described}```\n```\n{table}```\nPlease look.\n```\n{LOG}```\n"
+    item = read(tmp_path, text, "incident.md")
+    assert item.source.format == mixed.NAME
+    kinds = {event.kind for event in item.parsed.events}
+    assert {"container_terminated", "pod_status"} <= kinds
+    assert any("OutOfMemoryError" in event.text for event in item.parsed.events)
+
+
+def test_the_command_says_whose_log_it_is(tmp_path: Path) -> None:
+    """The lines below `kubectl logs` get the pod, and no others."""
+    text = DOCUMENTS["nvidia.smi"] + "$ kubectl -n serving logs chat-0 -c vllm --previous\n" + LOG + "$ dmesg | tail\n"
+    text += "[ 100.000005] nothing of note: OutOfMemoryError\n"
+    item = read(tmp_path, text)
+    owners = {event.channel: event.scope for event in item.parsed.events if "OutOfMemoryError" in event.text}
+    assert (owners["engine"].pod, owners["engine"].namespace, owners["engine"].container) == ("chat-0", "serving", "vllm")
+    assert owners["kernel"].pod == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "owner"),
+    [
+        ("kubectl logs chat-0", Scope(pod="chat-0")),
+        ("kubectl -n serving logs pod/chat-0 vllm --tail=50", Scope(namespace="serving", pod="chat-0", container="vllm")),
+        ("kubectl logs --previous -p chat-0 | grep -v INFO", Scope(pod="chat-0")),
+        ("oc logs chat-0 --namespace=serving", Scope(namespace="serving", pod="chat-0")),
+        ("kubectl logs deploy/chat", Scope()),
+        ("kubectl logs -l app=chat", Scope()),
+        ("kubectl logs", Scope()),
+        ("kubectl describe pod chat-0", Scope()),
+        ("docker logs --tail 50 chat", Scope(container="chat")),
+        ("docker ps -a", Scope()),
+        ("ssh ops@gpu-node-7 'dmesg -T | tail'", Scope(host="gpu-node-7")),
+        ("ssh", Scope()),
+        ("'", Scope()),
+        ("", Scope()),
+    ],
+)
+def test_owner_of_a_command(command: str, owner: Scope) -> None:
+    """Only a name that is certain is an owner."""
+    assert owner_of(command) == owner
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("===== kubectl logs q-0 --tail=5 =====", "kubectl logs q-0 --tail=5"),
+        ("# kubectl get pods", "kubectl get pods"),
+        ("[root@gpu-node-7 ~]# dmesg -T", "dmesg -T"),
+        ("+ nvidia-smi", "nvidia-smi"),
+        ("==> a.log <==", "a.log"),
+        ("==============NVSMI LOG==============", ""),
+        ("# a comment", ""),
+        ("INFO 06-11 06:03:00 [x.py:1] cat is a word", ""),
+        ("  # kubectl get pods", ""),
+        ("", ""),
+        ("=" * 400, ""),
+    ],
+)
+def test_headings(line: str, title: str) -> None:
+    """Prompts and ruled titles are headings, comments and messages are not."""
+    assert title_of(line).strip("= ") == title
+
+
+def test_lines_that_speak() -> None:
+    """Headers and errors in column 0; keys, rows and indented lines are silent."""
+    assert speaks(FATAL)
+    assert speaks("RuntimeError: Engine core initialization failed.")
+    assert speaks("Traceback (most recent call last):")
+    assert not any(map(speaks, ("", "Node:   gpu-node-7/10.0.3.17", "    ValueError: x", "Mem: 257654 12110")))
+    assert is_fence("```text")
+    assert is_fence("{code:java}")
+    assert not is_fence("```torch.OutOfMemoryError: CUDA```")
+    assert may_begin(b"NAME   READY\n")
+    assert not may_begin(LOG.encode())
+
+
+@pytest.mark.parametrize("form", DOCUMENTS)
+def test_a_single_output_stays_what_it_is(tmp_path: Path, form: str) -> None:
+    """A document alone, twice, or with prose around it is not cut."""
+    document = DOCUMENTS[form]
+    assert read(tmp_path, document).source.format == form
+    assert read(tmp_path, document + "\n" + document).source.format != mixed.NAME
+
+
+def test_a_termination_message_belongs_to_its_object(tmp_path: Path) -> None:
+    """Further lines of a message stand in column 0 and look like a log; the keys behind them are not lost."""
+    message = "      Message:      (APIServer pid=1) INFO 06-11 06:03:00 [a.py:1] up\n" + FATAL + "\n"
+    text = DOCUMENTS["k8s.describe"].replace("      Exit Code:    1\n", message + "      Exit Code:    1\n")
+    item = read(tmp_path, text)
+    assert item.source.format == "k8s.describe"
+    assert any(e.kind == "container_terminated" and e.fields.get("exit_code") == 1 for e in item.parsed.events)
+
+
+def test_a_log_alone_is_not_cut(tmp_path: Path) -> None:
+    """Headings between logs do not make documents of them."""
+    item = read(tmp_path, f"==> a.log <==\n{LOG}\n==> b.log <==\n{LOG}")
+    assert item.source.format == "log"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{\n" + LOG,  # JSON that never ends
+        "```\n" * 500 + LOG,
+        "NAME   READY   STATUS   RESTARTS   AGE\n" + LOG,  # a table without rows
+        "Name: x\nNamespace: y\n\x00\x01\n" + LOG,
+        "===== x =====\n" * 300 + LOG,
+        "apiVersion: v1\nkind: Pod\n\tbad:\n: :\n" + LOG,
+        "$ \n$ kubectl\n# HELP\n# TYPE \n" + LOG,
+    ],
+)
+def test_hostile_mixtures(tmp_path: Path, text: str) -> None:
+    """Whatever stands around it, the log is read and nothing fails."""
+    item = read(tmp_path, text)
+    assert any("OutOfMemoryError" in event.text for event in item.parsed.events)
+
+
+def test_bytes_that_are_no_text_keep_their_place(tmp_path: Path) -> None:
+    """Lines that are not UTF-8 do not shift the lines behind them; GBK in the rest is still read as such."""
+    data = DOCUMENTS["k8s.table"].encode() + "错误日志如下所示\n".encode("gbk") + b"\n" + LOG.encode()
+    (tmp_path / "x.txt").write_bytes(data)
+    (item,) = read_bundle(Bundle((str(tmp_path / "x.txt"),)), ("OutOfMemoryError",))
+    (error,) = [event for event in item.parsed.events if "OutOfMemoryError" in event.text]
+    assert error.locator.line == data.split(b"\n").index(FATAL.encode()) + 1
+
+
+def test_the_cause_is_found_in_a_file_of_everything(tmp_path: Path) -> None:
+    """The whole pipeline: the verdict is that of the log alone, with the state of the pod beside it."""
+    (tmp_path / "all.txt").write_text(DOCUMENTS["k8s.describe"] + "\n" + LOG)
+    verdict = analyze(tmp_path).to_dict()["verdict"]
+    assert verdict["cause"] == "gpu_oom.weights"
+    assert verdict["first_cause"]["line"] == 20

@@ -1,0 +1,114 @@
+"""Folded text is joined before anything reads it; text that only looks folded stays as it is."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from forensics import analyze
+from forensics.parsers import wrapped
+from forensics.sources import make_head
+
+LOG = """(APIServer pid=1) INFO 06-11 06:03:00 [api_server.py:1839] vLLM API server version 0.11.0 and its banner
+(EngineCore_DP0 pid=71) INFO 06-11 06:03:10 [gpu_model_runner.py:2602] Starting to load model acme/chat-30b-instruct...
+(EngineCore_DP0 pid=71) ERROR 06-11 06:04:09 [core.py:710] torch.OutOfMemoryError: CUDA out of memory. Tried to \
+allocate 2.50 GiB. GPU 0 has a total capacity of 44.39 GiB of which 1.10 GiB is free. Including non-PyTorch memory, \
+this process has 43.20 GiB memory in use. Of the allocated memory 42.80 GiB is allocated by PyTorch, and 12.02 MiB is \
+reserved by PyTorch but unallocated.
+(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}
+"""
+
+
+def unfolded(text: str) -> str | None:
+    data = text.encode("utf-8", "surrogateescape")
+    joined = wrapped.unfolded(make_head("a.txt", data, True), data)
+    return None if joined is None else joined.decode("utf-8", "surrogateescape")
+
+
+def folded(width: int) -> str:
+    lines = [line[i : i + width] for line in LOG.splitlines() for i in range(0, len(line), width)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 132])
+def test_a_terminal_breaks_at_its_last_column(width: int) -> None:
+    """The messages come back as they were, each at its first line, and no line moves."""
+    text = folded(width)
+    joined = unfolded(text)
+    if width == 132:  # too few full lines to be sure of a width
+        assert joined is None
+        return
+    assert joined is not None
+    assert joined.count("\n") == text.count("\n")
+    assert [line for line in joined.split("\n") if line] == LOG.splitlines()
+
+
+@pytest.mark.parametrize("quote", ["", "> > ", "   "])
+def test_a_mail_breaks_between_words(quote: str) -> None:
+    """An error that was broken at words is one line again, with and without quotation marks."""
+    error = LOG.splitlines()[2].partition("[core.py:710] ")[2]
+    text = "See below.\n\n" + "".join(f"{quote}{line}\n" for line in textwrap.wrap(error, 72)) + "\nThanks\n"
+    joined = unfolded(text)
+    assert joined is not None
+    assert joined.split("\n")[2] == quote + error
+    assert joined.count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x\n",
+        LOG,
+        "RuntimeError: a\nNAME   READY\n" * 3,
+        "ValueError: short\nnote\nnote two\n",
+        "\n".join(f"INFO 06-11 06:03:{s:02d} [a.py:1] throughput {s:02d} of a line that is exactly as long as others" for s in range(40)),
+        "| NVIDIA-SMI 570 |\n" + ("|" + "-" * 88 + "|\n") * 12,
+        "x" * 80 + "\n" + "y" * 80 + "\n" + "z" * 80 + "\nend\n",
+        "RuntimeError: CUDA error\n### COMMAND: kubectl get pods of the namespace in which the engine ran\n- a\n",
+        "ValueError: \udcff\udcfe\n" + "\udcff" * 50 + "\n",
+    ],
+)  # fmt: skip
+def test_what_only_looks_folded_stays(text: str) -> None:
+    """Equal lines, tables, boxes, headings and short errors are not joined."""
+    assert unfolded(text) is None
+
+
+def test_a_long_text_is_not_joined_without_end() -> None:
+    """One message takes a bounded number of lines."""
+    text = LOG + ("w" * 80 + "\n") * 1000
+    joined = unfolded(text)
+    assert joined is None or max(map(len, joined.split("\n"))) <= 80 * (wrapped.MAX_LINES + 1)
+
+
+def test_colours_and_windows_line_ends() -> None:
+    """A text with escape sequences has no widths; CR belongs to the line end."""
+    data = folded(80).encode()
+    assert wrapped.unfolded(make_head("a", b"\x1b[0m" + data, True), data) is None
+    crlf = data.replace(b"\n", b"\r\n")
+    joined = wrapped.unfolded(make_head("a", crlf, True), crlf)
+    assert joined is not None
+    assert b"Tried to allocate 2.50 GiB. GPU 0" in joined
+
+
+def test_numbers_of_folded_and_typed_errors_count(tmp_path: Path) -> None:
+    """A folded log gives what the log itself gives; an error typed into notes is possible, never more."""
+    whole, narrow, typed = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    for folder in (whole, narrow, typed):
+        folder.mkdir()
+    (whole / "vllm.log").write_text(LOG)
+    (narrow / "vllm.log").write_text(folded(80))
+    one, two = (analyze(folder).to_dict() for folder in (whole, narrow))
+    assert two["verdict"]["cause"] == one["verdict"]["cause"] == "gpu_oom.weights"
+    assert two["key_facts"]["gpu_total_gib"] == 44.39
+    (typed / "notes.md").write_text(
+        "# What we saw\nI typed this from the screen, sorry.\n\n   ValueError: To serve at least one request with the models's"
+        " max seq len\n   (163840), (20.00 GiB KV cache is needed, which is larger than the available\n   KV cache memory"
+        " (9.42 GiB). Based on the available memory, the estimated\n   maximum model length is 77168.\n\nPlease help.\n"
+    )
+    told = analyze(typed).to_dict()
+    assert (told["verdict"]["cause"], told["verdict"]["confidence"]) == ("gpu_oom.kv_max_len", "possible")
+    (typed / "vllm.log").write_text(LOG)
+    assert analyze(typed).to_dict()["verdict"]["cause"] == "gpu_oom.weights"
