@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ..model import Event, Finding, Locator, Samples, Source
+from ..model import Event, Finding, Locator, Samples, Source, StampForm
 from ..signatures import Library
 from . import bystanders, facts, gaps, impact, ledger, lives, placing, rank, rules, trends
 from . import deaths as death_stage
@@ -103,7 +103,10 @@ def _told_to_stop(death: Death) -> bool:
 
 
 def _shaky(case: Case, event: Event) -> bool:
-    return bool(event.stamps) and case.shaky(event.locator.source, event.stamps[-1].layer)
+    """True for a stamp without a year that nothing ties to UTC."""
+    return any(
+        stamp.form is StampForm.YEARLESS and case.shaky(event.locator.source, stamp.layer) for stamp in event.stamps
+    )
 
 
 RETOLD_S = 300.0

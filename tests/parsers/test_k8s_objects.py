@@ -234,6 +234,16 @@ def test_event_of_core_v1() -> None:
     assert '"message"' in event.raw
 
 
+def test_first_occurrence_of_an_event() -> None:
+    """An event that counts twelve occurrences tells the first one as well, at its own time."""
+    events = read({"kind": "EventList", "apiVersion": "v1", "items": [EVENT, EVENT | {"count": 1}]})
+    first, last, single = events
+    assert [event.kind for event in events] == ["k8s_first_seen", "k8s_event", "k8s_event"]
+    assert first.stamps[0].seconds == last.fields["first_seen_s"] < last.stamps[0].seconds
+    assert (first.text, first.scope, first.locator) == ("first of 12 Unhealthy events", last.scope, last.locator)
+    assert single.fields["count"] == 1
+
+
 def test_event_of_events_k8s_io() -> None:
     """The newer API renames every field; a series dates the last occurrence."""
     event = {
