@@ -10,6 +10,7 @@ from ..model import Event
 from ..stamps import iso_utc
 from . import timing
 from .case import Case
+from .deaths import ONE_INCIDENT_S
 from .model import Incident
 
 BEFORE_S = 60.0
@@ -22,10 +23,11 @@ def measure(case: Case, incident: Incident) -> dict[str, Any]:
     """Flat numbers: failed requests, restarts, seconds not ready, idle GPUs. Absent keys are unknown, not zero."""
     impact: dict[str, Any] = {}
     errors = [event for event in case.of_kind("access") if _is_server_error(event)]
-    own = [event for event in errors if case.entities.same(case.entities.of(event), incident.entity)]
+    near = [event for event in errors if not _of_another_day(incident, event)]
+    own = [event for event in near if case.entities.same(case.entities.of(event), incident.entity)]
     if own:
         impact |= {"failed_requests": sum(event.count for event in own), **_times(own, "failed_request")}
-    front = [event for event in errors if event not in own and _is_front(case, event) and _concerns(incident, event)]
+    front = [event for event in near if event not in own and _is_front(case, event) and _concerns(incident, event)]
     if front:
         impact |= {"gateway_errors": sum(event.count for event in front), **_times(front, "gateway_error")}
     if incident.deaths:
@@ -43,6 +45,14 @@ def measure(case: Case, incident: Incident) -> dict[str, Any]:
 def _is_server_error(event: Event) -> bool:
     status = event.fields.get("status")
     return isinstance(status, int) and status >= 500
+
+
+def _of_another_day(incident: Incident, event: Event) -> bool:
+    """True for an answer half a day before or after: another incident's."""
+    if incident.start_s is None or event.time.utc_s is None:
+        return False
+    end = max(incident.end_s or 0.0, incident.start_s)
+    return event.time.latest_s < incident.start_s - ONE_INCIDENT_S or event.time.earliest_s > end + ONE_INCIDENT_S
 
 
 def _is_front(case: Case, event: Event) -> bool:

@@ -242,3 +242,17 @@ def test_what_a_gateway_answered(b: ModuleType) -> None:
     assert impact["first_gateway_error_utc"] == "2026-05-12T10:00:02.000Z"
     assert impact["gateway_errors_in_worst_minute"] == 2
     assert (impact["not_ready_s"], impact["gpu_idle_h"]) == (90.0, 0.05)
+
+
+def test_failures_of_another_day_are_another_incidents(b: ModuleType) -> None:
+    """Weeks ago requests failed too; the impact is that of the incident that the report is about."""
+    w = b.World()
+    w.start("a", -4_000_000)
+    w.answer("a", -3_990_000)
+    w.fail("a", -3_980_000)
+    w.answer("a", -3_979_999, 500)
+    w.start("a", 0)
+    w.answer("a", 100)
+    w.fail("a", 200)
+    w.answer("a", 201, 500)
+    assert w.diagnosis().impact["failed_requests"] == 1
