@@ -39,7 +39,12 @@ def may_be_engine(case: Case, entity: str) -> bool:
     owners = {life.entity for life in case.lives if not life.entity.startswith("file:")}
     if owners:
         return entity.startswith("pod:") and any(workload_of(owner) == workload_of(entity) for owner in owners)
-    return {entity} == set(_candidates(case))
+    alone = False
+    for candidate in _candidates(case):
+        if candidate != entity:
+            return False
+        alone = True
+    return alone
 
 
 def _candidates(case: Case) -> Iterator[str]:

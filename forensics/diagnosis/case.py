@@ -31,6 +31,8 @@ class Case:
     """Events by kind."""
     hits: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     """Findings by signature id."""
+    specs: Mapping[str, Event] = field(default_factory=dict)
+    """The main container's spec by entity: the one with GPUs, else the first."""
     in_runs: frozenset[tuple[str, int]] = frozenset()
     """(source, line) of the findings that lie inside some run of an engine."""
     _hosts: dict[str, str] = field(default_factory=dict, repr=False)
@@ -59,9 +61,7 @@ class Case:
         return any(c.verdict in ("assumed", "refused") for c in clocks)
 
     def spec(self, entity: str) -> Event | None:
-        """The main container's spec of an entity: the one with GPUs, else the first."""
-        specs = list(self.of_entity(self.of_kind("pod_spec"), entity))
-        return next((e for e in specs if e.fields.get("gpus")), specs[0] if specs else None)
+        return self.specs.get(self.entities.key(entity)) if entity else None
 
     def host_of(self, entity: str) -> str:
         """The node an entity ran on, as far as anything says so."""

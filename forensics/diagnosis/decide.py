@@ -72,6 +72,11 @@ def build_case(
         hits.setdefault(finding.signature, []).append(finding)
     for event in events:
         kinds.setdefault(event.kind, []).append(event)
+    specs: dict[str, Event] = {}
+    for event in kinds.get("pod_spec", ()):
+        spec = specs.setdefault(joined.of(event), event)
+        if event.fields.get("gpus") and not spec.fields.get("gpus"):
+            specs[joined.of(event)] = event
     phases = {s.id: s.phase for s in library.signatures.values() if s.phase}
     found_lives = lives.build(events, at, phases, samples, joined)
     witnesses = frozenset(s.id for s in library.signatures.values() if s.witness)
@@ -88,6 +93,7 @@ def build_case(
         library,
         kinds,
         hits,
+        specs,
         lives.inside(found_lives, at),
     )
     # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.

@@ -44,7 +44,8 @@ class Entities:
     """Names of systemd units, without `.service`: a syslog identifier equal to one speaks for it."""
     joins: list[Join] = field(default_factory=list)
 
-    def _find(self, name: str) -> str:
+    def key(self, name: str) -> str:
+        """The name that stands for the entity of a name."""
         self._parent.setdefault(name, name)
         while self._parent[name] != name:
             self._parent[name] = self._parent[self._parent[name]]
@@ -52,7 +53,7 @@ class Entities:
         return name
 
     def join(self, left: str, right: str, reason: str) -> None:
-        a, b = self._find(left), self._find(right)
+        a, b = self.key(left), self.key(right)
         if a == b:
             return
         first, second = sorted((a, b), key=_rank)
@@ -63,29 +64,29 @@ class Entities:
         """The entity that a scope speaks of; `file:<source>` when it says nothing; empty for the node itself."""
         names = names_of(scope)
         if names:
-            return self._find(names[0])
-        return self._find(f"file:{source}") if source else ""
+            return self.key(names[0])
+        return self.key(f"file:{source}") if source else ""
 
     def of(self, event: Event) -> str:
         if event.fields.get("ident") in self.units and not names_of(event.scope):
-            return self._find(f"unit:{event.fields['ident']}")
+            return self.key(f"unit:{event.fields['ident']}")
         if event.channel in ENGINE_CHANNELS or event.channel == "plain":
             return self.name_of(event.scope, event.locator.source)
         return self.name_of(event.scope)
 
     def same(self, left: str, right: str) -> bool:
-        return bool(left) and bool(right) and self._find(left) == self._find(right)
+        return bool(left) and bool(right) and self.key(left) == self.key(right)
 
     def __contains__(self, name: str) -> bool:
         return name in self._parent
 
     def members(self, entity: str) -> tuple[str, ...]:
-        root = self._find(entity)
-        return tuple(sorted(name for name in self._parent if self._find(name) == root))
+        root = self.key(entity)
+        return tuple(sorted(name for name in self._parent if self.key(name) == root))
 
     def with_uid(self) -> frozenset[str]:
         """The entities that have a uid among their names."""
-        return frozenset(self._find(name) for name in tuple(self._parent) if name.startswith("uid:"))
+        return frozenset(self.key(name) for name in tuple(self._parent) if name.startswith("uid:"))
 
 
 def _rank(name: str) -> tuple[int, str]:
