@@ -19,6 +19,8 @@ ENGINE_COMM = regex.compile(
 )
 """Process names of inference engines in kernel lines (`comm`, 15 bytes)."""
 ENGINE_CHANNELS = frozenset({"engine", "container"})
+LOG_CHANNELS = ENGINE_CHANNELS | {"plain"}
+"""Where an engine's own lines stand; on `plain` nothing proves that they are an engine's."""
 _INFRASTRUCTURE_UNITS = frozenset(
     f"{name}.service"
     for name in ("kubelet", "containerd", "docker", "crio", "systemd-journald", "sshd", "chronyd", "init.scope")
@@ -70,7 +72,7 @@ class Entities:
     def of(self, event: Event) -> str:
         if event.fields.get("ident") in self.units and not names_of(event.scope):
             return self.key(f"unit:{event.fields['ident']}")
-        if event.channel in ENGINE_CHANNELS or event.channel == "plain":
+        if event.channel in LOG_CHANNELS:
             return self.name_of(event.scope, event.locator.source)
         return self.name_of(event.scope)
 

@@ -15,7 +15,7 @@ from math import inf
 import regex
 
 from ..model import Event, Finding, Role, Samples
-from .entities import Entities
+from .entities import LOG_CHANNELS, Entities
 from .model import Life, Phase
 
 SAME_START_S = 3.0
@@ -27,7 +27,6 @@ _ORDER = tuple(Phase)
 _BEFORE_READY = frozenset(_ORDER[: _ORDER.index(Phase.SERVING)])
 _OF_A_REQUEST = regex.compile(r"/(?:starlette|uvicorn/protocols|fastapi|aiohttp|httptools|anyio)/")
 """Frames of a handler: its exception ends a request, not the server."""
-_CHANNELS = frozenset({"engine", "container", "plain"})
 
 
 @dataclass(slots=True)
@@ -62,7 +61,7 @@ def build(
     """
     by_source: dict[tuple[str, str], list[Event]] = {}
     for event in events:
-        if event.channel in _CHANNELS and event.kind != "model_config":
+        if event.channel in LOG_CHANNELS and event.kind != "model_config":
             by_source.setdefault((event.locator.source, entities.of(event)), []).append(event)
     reports: dict[str, list[Samples]] = {}
     for column in samples:

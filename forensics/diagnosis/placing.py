@@ -56,7 +56,7 @@ def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
             and event.fields.get("reason") == "OOMKilled"
             and event.time.utc_s is not None
         ):
-            exits.setdefault(pod, []).append((event.time.utc_s, min(event.time.uncertainty_s, 3600.0)))
+            exits.setdefault(pod, []).append((event.time.utc_s, min(event.time.uncertainty_s, _DOUBT_S)))
     for event in events:
         victim = entities.of(event)
         if event.kind != "kernel_oom" or not victim or victim.startswith("pod:"):
@@ -101,7 +101,7 @@ def _fit_kill(event: Event, limits: Sequence[int], exits: Sequence[tuple[float, 
     limit = event.fields.get("memcg_limit_kib")
     same_limit = isinstance(limit, int) and any(limit * 1024 in (one, sum(limits)) for one in limits)
     when = event.time.utc_s
-    spread = min(event.time.uncertainty_s, 3600.0)
+    spread = min(event.time.uncertainty_s, _DOUBT_S)
     same_time = when is not None and any(abs(when - moment) <= _KILL_S + slack + spread for moment, slack in exits)
     return 2 * same_limit + 2 * same_time
 
@@ -151,7 +151,8 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
             continue  # a replica, or a neighbour: another engine tells of the same minutes
         if reason == "only_candidate" and (pod in owners or pod in taken):
             continue  # the pod's own logs are here
-        taken |= {pod} if reason != "only_candidate" else set()
+        if reason != "only_candidate":
+            taken.add(pod)
         known.setdefault(pod, []).append(points)
         entities.join(pod, f"file:{source}", reason)
         placed.add(source)

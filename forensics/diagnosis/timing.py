@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from ..model import Basis, Finding
 from .case import Case
+from .entities import LOG_CHANNELS
 from .model import Death, Incident
 from .placing import workload_of
 
-ENGINE_CHANNELS = frozenset({"engine", "container", "plain"})
 SURE_S = 5.0
 """Times less certain than this make no duration."""
 START_SURE_S = 30.0
@@ -58,7 +58,7 @@ def seconds_between(first: Finding, then: Finding) -> float | None:
 
 def _detection_delay_s(incident: Incident, root: Finding | None) -> float | None:
     """From a cause outside the engine to the line at which the engine gives up."""
-    if root is None or root.event.channel in ENGINE_CHANNELS:
+    if root is None or root.event.channel in LOG_CHANNELS:
         return None
     for death in incident.deaths:
         if death.life is not None and death.life.fatal is not None:

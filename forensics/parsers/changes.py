@@ -13,9 +13,9 @@ import regex
 
 from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head
+from .notes import CHANNEL
 from .records import clean
 
-CHANNEL = "notes"
 MAX_CHANGES = 2000
 _HELM = regex.compile(
     r"(?P<namespace>[\w.-]*), (?P<name>[\w.:-]+), (?P<kind>\w+) \((?P<group>[\w./-]*)\) "

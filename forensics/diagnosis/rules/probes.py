@@ -11,15 +11,10 @@ from typing import Any
 
 from ...model import Event, Finding
 from ..case import Case, conclude
+from ..deaths import PROBE_KILLS
 from ..model import Death, Life, Phase
 from ..timing import uptime_s
 
-KILL_SIGNATURES = (
-    "k8s.probe_kill_liveness",
-    "k8s.probe_kill_startup",
-    "kubelet.probe_kill",
-    "kubelet.probe_unhealthy",
-)
 DEFAULT_GRACE_S = 30.0
 _LOADED = (Phase.SERVING, Phase.DRAINING)
 
@@ -90,7 +85,7 @@ def _known(**values: float | None) -> dict[str, float]:
 def probe_kill_of(case: Case, death: Death) -> Finding | None:
     """The probe kill that ended this death's container, if any source tells of one."""
     fitting = []
-    for finding in case.named(*KILL_SIGNATURES):
+    for finding in case.named(*PROBE_KILLS):
         text = finding.event.text
         if "liveness" not in text and "startup" not in text:
             continue
