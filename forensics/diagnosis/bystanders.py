@@ -32,7 +32,7 @@ def may_be_engine(case: Case, entity: str) -> bool:
     """True when an end of this entity may be the engine's: it serves, is a replica of what serves, or stands alone."""
     if not entity:
         return not case.lives
-    if any(case.entities.same(life.entity, entity) for life in case.lives) or _serves(case, entity) is True:
+    if case.lives_of(entity) or _serves(case, entity) is True:
         return True
     if _serves(case, entity) is False or _CLUSTER.match(_bare(entity)):
         return False

@@ -55,6 +55,9 @@ class Case:
     def of_entity(self, events: Iterable[Event], entity: str) -> Iterator[Event]:
         return (event for event in events if self.entities.same(self.entities.of(event), entity))
 
+    def lives_of(self, entity: str) -> list[Life]:
+        return [life for life in self.lives if self.entities.same(life.entity, entity)]
+
     def shaky(self, source: str, layer: str) -> bool:
         """True when nothing ties a source's printed times to UTC, so that they may be hours off."""
         clocks = [c for s in self.sources if s.path == source for c in s.clocks if c.layer == layer]

@@ -145,7 +145,7 @@ def _importance(case: Case, incident: Incident, newest_s: float) -> tuple[bool, 
 
     Somebody asks about what happened last; on that day the earlier one may have caused the later.
     """
-    served = any(case.entities.same(life.entity, incident.entity) for life in case.lives)
+    served = bool(case.lives_of(incident.entity))
     return (
         not has_verdict(incident),
         not (served or case.spec(incident.entity) is not None),

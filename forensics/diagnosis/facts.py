@@ -128,7 +128,7 @@ def life_of(case: Case, incident: Incident) -> Life | None:
     for death in incident.deaths:
         if death.life is not None:
             return death.life
-    return next((life for life in case.lives if case.entities.same(life.entity, incident.entity)), None)
+    return next(iter(case.lives_of(incident.entity)), None)
 
 
 def _begun(case: Case, life: Life) -> Life:
@@ -193,7 +193,7 @@ def _evidence(finding: Finding, facts: dict[str, Any]) -> None:
 
 def _count_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     """How often each kind of end was seen: allocation failures, kernel kills, probe kills, refused starts."""
-    lives = [life for life in case.lives if case.entities.same(life.entity, incident.entity)]
+    lives = case.lives_of(incident.entity)
     counts = {
         "cuda_oom_count": sum(first_failure(life) is not None for life in lives),
         "refused_starts_count": sum(
@@ -231,9 +231,9 @@ def _repeats(incident: Incident, facts: dict[str, Any]) -> None:
 
 def _refused_starts(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     """What a start after the failure found: memory that somebody else holds."""
-    for life in case.lives:
+    for life in case.lives_of(incident.entity):
         refused = next((f for f in life.findings if f.signature == "vllm.free_memory_low"), None)
-        if refused is not None and case.entities.same(life.entity, incident.entity):
+        if refused is not None:
             names = {"gpu_free_gib": "free_at_restart_gib", "requested_gib": "wanted_at_restart_gib"}
             facts |= {new: refused.fields[old] for old, new in names.items() if old in refused.fields}
             return

@@ -22,7 +22,7 @@ def _gaps(case: Case, incident: Incident) -> Iterator[Gap]:
     channels = {event.channel for event in case.events}
     pod = _pod(case, incident.entity)
     namespace = _namespace(case, incident.entity)
-    own = [life for life in case.lives if case.entities.same(life.entity, incident.entity)]
+    own = case.lives_of(incident.entity)
     restarts = max(
         (
             int(e.fields["restart_count"])

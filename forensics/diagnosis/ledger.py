@@ -43,11 +43,10 @@ _DTYPE_BYTES = {
 def build(case: Case, incident: Incident) -> tuple[Ledger, ...]:
     """Ledgers of the runs of the incident's entity that print enough to make one."""
     ledgers = []
-    for life in case.lives:
-        if case.entities.same(life.entity, incident.entity):
-            ledger = of_life(case, life)
-            if ledger is not None:
-                ledgers.append(ledger)
+    for life in case.lives_of(incident.entity):
+        ledger = of_life(case, life)
+        if ledger is not None:
+            ledgers.append(ledger)
     return tuple(ledgers)
 
 

@@ -40,7 +40,7 @@ def uptime_s(case: Case, death: Death) -> float | None:
             return float(finished - started)
     if not death.time_s:
         return None
-    own = [life for life in case.lives if case.entities.same(life.entity, death.entity)]
+    own = case.lives_of(death.entity)
     times = [life.start.time for life in own if life.from_start]
     times += [event.time for event in case.of_entity(case.of_kind("container_started"), death.entity)]
     starts = [t.utc_s for t in times if t.utc_s is not None and t.uncertainty_s < START_SURE_S]

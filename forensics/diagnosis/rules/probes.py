@@ -74,7 +74,7 @@ def _worked(life: Life) -> bool:
 def _in_place(case: Case, entity: str) -> bool:
     """True when a container of the entity was started again."""
     counts = (e.fields.get("restart_count") for e in case.of_entity(case.of_kind("container_state"), entity))
-    runs = [life for life in case.lives if case.entities.same(life.entity, entity)]
+    runs = case.lives_of(entity)
     return len(runs) > 1 or any(isinstance(count, int) and count > 0 for count in counts)
 
 
@@ -143,7 +143,7 @@ def _phase_of(case: Case, death: Death, probe: str, budget: float | None) -> str
         life = death.life
         loading = not _worked(life) and life.phase is not Phase.SERVING
         return "loading" if loading else "serving"
-    own = [life for life in case.lives if case.entities.same(life.entity, death.entity)]
+    own = case.lives_of(death.entity)
     never_ready = bool(own) and not any(life.ready is not None or life.phase in _LOADED for life in own)
     if never_ready or probe == "startup":
         return "loading"
@@ -159,7 +159,7 @@ def _phase_of(case: Case, death: Death, probe: str, budget: float | None) -> str
 
 def load_time(case: Case, entity: str) -> dict[str, Any] | None:
     """How long a start takes: measured in a run that became ready, else extrapolated from the shards loaded."""
-    own = [life for life in case.lives if case.entities.same(life.entity, entity)]
+    own = case.lives_of(entity)
     for life in own:
         if life.ready is not None and life.ready.time.utc_s is not None and life.start.time.utc_s is not None:
             seconds = life.ready.time.utc_s - life.start.time.utc_s

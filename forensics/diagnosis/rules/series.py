@@ -202,7 +202,7 @@ _CACHE_SETTINGS = regex.compile(
 def _host_cache(case: Case, death: Death) -> Finding | None:
     """A cache in host memory that somebody configured: it grows until it is full, and is no leak."""
     spec = case.spec(death.entity)
-    lives = [life for life in case.lives if case.entities.same(life.entity, death.entity)]
+    lives = case.lives_of(death.entity)
     events = [spec] if spec is not None else []
     events += [
         e
