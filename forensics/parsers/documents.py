@@ -20,20 +20,13 @@ from .k8s_facts import DEFAULT_SHM_BYTES
 from .k8s_objects import quoted
 from .k8s_values import known
 from .located import Object, dig, object_at, objects_at, strings_at, text_at
+from .sizes import size_bytes
 
 _SERVICES = regex.compile(r"^services:\s*(?:#.*)?$", regex.MULTILINE)
 _SERVICE_KEY = regex.compile(r"^\s+(?:image|build):", regex.MULTILINE)
 _YAML_PATH = regex.compile(r"\.ya?ml(?:[.~_-][\w.-]*)?$", regex.IGNORECASE)
 _BACKUP = regex.compile(r"(?:[._-](?:bak|old|orig|save|backup)\b|~$)", regex.IGNORECASE)
-_SIZE = regex.compile(r"(?P<number>\d{1,18}(?:\.\d{1,18})?) ?(?P<unit>[bkmgt]?)b?", regex.IGNORECASE)
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _DURATION = regex.compile(r"(?:(?P<h>\d{1,9})h)?(?:(?P<m>\d{1,9})m)?(?:(?P<s>\d{1,9})s)?")
-
-
-def size_bytes(text: str) -> int | None:
-    """`8gb`, `512m`, `64M`: docker's sizes, always powers of 1024."""
-    found = _SIZE.fullmatch(text.strip())
-    return round(float(found["number"]) * _UNITS[found["unit"].lower()]) if found else None
 
 
 def _duration_s(text: str) -> int | None:

@@ -11,7 +11,8 @@ _POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 def size_bytes(text: str, unit: int = 1) -> int | None:
     """`64.0M`, `1.4Gi`, `0B`, `16G` or a bare number of `unit` bytes → bytes; prefixes are powers of 1024.
 
-    df and free print powers of 1024 with or without the `i`; none for text that is no amount.
+    df, free, docker (`8gb`, `512m`) and systemd's unit files (`64G`) mean powers of 1024 with or without the `i`; none
+    for text that is no amount, and for `infinity` and percentages.
     """
     found = _SIZE.fullmatch(text.strip())
     if not found:

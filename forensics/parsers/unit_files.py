@@ -19,6 +19,7 @@ from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head
 from .k8s_facts import DEFAULT_SHM_BYTES
 from .k8s_values import known
+from .sizes import size_bytes
 
 _SECTION = regex.compile(r"\[(?P<name>[A-Za-z][\w -]{0,40})\]\s*")
 _KEY = regex.compile(r"(?P<key>[A-Z][A-Za-z]{1,40})\s*=\s*(?P<value>.*)")
@@ -29,7 +30,6 @@ _UNIT = regex.compile(
 )
 _SERVICE_SECTIONS = frozenset({"Service", "Scope", "Slice", "Container"})
 _SECTIONS = frozenset({*_SERVICE_SECTIONS, "Unit", "Install", "Socket", "Timer", "Mount", "Path"})
-_SIZE = regex.compile(r"(?P<number>\d{1,18}(?:\.\d{1,9})?)(?P<unit>[KMGTPE]?)(?:i?[bB])?", regex.IGNORECASE)
 _SPAN = regex.compile(
     r"(\d{1,12}(?:\.\d{1,6})?) ?(us|µs|ms|min|m|hours?|hr|h|days?|d|seconds?|sec|s|minutes?)?(?=\s|\d|$)"
 )
@@ -60,14 +60,6 @@ class Unit:
 
     def last(self, *keys: str) -> str:
         return next((self.values[key][-1][0] for key in keys if key in self.values), "")
-
-
-def size_bytes(text: str) -> int | None:
-    """`64G`, `512M`, `infinity`: powers of 1024; percentages and no limit are none."""
-    found = _SIZE.fullmatch(text.strip())
-    if not found:
-        return None
-    return round(float(found["number"]) * 1024.0 ** " KMGTPE".index(found["unit"].upper() or " "))
 
 
 def span_s(text: str) -> float | None:
