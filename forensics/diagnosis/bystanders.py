@@ -7,9 +7,11 @@ another service's, what happened to it may have happened to the engine.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import regex
 
+from ..model import Event
 from .case import Case
 from .entities import ENGINE_COMM
 from .placing import workload_of
@@ -25,7 +27,9 @@ _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
     "unit_exit", "unit_state",
 )  # fmt: skip
-RUNNING = frozenset({"running", "Running", "active"})
+_STATES = ("docker_state", "container_state", "unit_state", "pod_status")
+"""Kinds that say whether something runs, and how often it was restarted."""
+_RUNNING = frozenset({"running", "Running", "active"})
 
 
 def may_be_engine(case: Case, entity: str) -> bool:
@@ -79,8 +83,8 @@ def _bare(entity: str) -> str:
 
 def restarted(case: Case) -> bool:
     """True when a restart counter says that the engine, or what may be it, ended, although no source shows the end."""
-    for event in case.of_kind("docker_state", "container_state", "unit_state", "pod_status"):
-        count = event.fields.get("restart_count", event.fields.get("n_restarts"))
+    for event in case.of_kind(*_STATES):
+        count = _restarts(event)
         name = case.entities.of(event)
         if not isinstance(count, int) or count <= 0 or _of_sidecar(case, name, event.scope.container):
             continue
@@ -88,6 +92,10 @@ def restarted(case: Case) -> bool:
         if not seen and may_be_engine(case, name):
             return True
     return False
+
+
+def _restarts(event: Event) -> Any:
+    return event.fields.get("restart_count", event.fields.get("n_restarts"))
 
 
 def _of_sidecar(case: Case, entity: str, container: str) -> bool:
@@ -98,9 +106,8 @@ def _of_sidecar(case: Case, entity: str, container: str) -> bool:
 
 def seen_running(case: Case) -> bool:
     """True when a status says that what may be the engine runs, and was never restarted."""
-    for event in case.of_kind("docker_state", "container_state", "unit_state", "pod_status"):
+    for event in case.of_kind(*_STATES):
         word = str(event.fields.get("status") or event.fields.get("state") or event.fields.get("phase") or "")
-        count = event.fields.get("restart_count", event.fields.get("n_restarts"))
-        if word in RUNNING and not count and may_be_engine(case, case.entities.of(event)):
+        if word in _RUNNING and not _restarts(event) and may_be_engine(case, case.entities.of(event)):
             return True
     return False
