@@ -8,8 +8,9 @@ capture. File times are weak: copies lose them.
 from __future__ import annotations
 
 import calendar
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import regex
@@ -80,13 +81,19 @@ def newest(sources: Sequence[Source], lanes: Lanes, captured_at_s: float | None)
 
 def _dated(lanes: Lanes, kernel: bool) -> float | None:
     """The last dated line; lanes of a single line (a date in a sentence) speak only where no other does."""
-    lasts = [
-        (max(lane.walls), len(lane.walls) > 1)
-        for lane in lanes.lanes
-        if lane.key.form in (StampForm.INSTANT, StampForm.LOCAL) and (lane.key.layer == "dmesg") == kernel
-    ]
+    found = _rendered(lanes) if kernel else [lane for lane in _with_year(lanes) if lane.key.layer != "dmesg"]
+    lasts = [(max(lane.walls), len(lane.walls) > 1) for lane in found]
     several = [last for last, many in lasts if many]
     return max(several or [last for last, _ in lasts], default=None)
+
+
+def _with_year(lanes: Lanes) -> Iterator[Lane]:
+    return (lane for lane in lanes.lanes if lane.key.form in (StampForm.INSTANT, StampForm.LOCAL))
+
+
+def _rendered(lanes: Lanes) -> list[Lane]:
+    """Kernel logs with dates, as `dmesg -T` computes them."""
+    return [lane for lane in _with_year(lanes) if lane.key.layer == "dmesg"]
 
 
 def _date_in_path(path: str) -> float | None:
@@ -99,6 +106,7 @@ def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mappi
     for lane in lanes.lanes:
         if lane.key.form is StampForm.CLOCK and latest is not None:
             lane.walls = [latest.seconds // DAY_S * DAY_S + wall for wall in lane.walls]
+    rendered = sorted(wall for lane in _rendered(lanes) for wall in lane.walls)
     clues = _clues(lanes)
     for index, clue in clues.items():
         lane = lanes.lanes[index]
@@ -107,7 +115,7 @@ def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mappi
         elif clue.beside:
             last, note, doubt_s = clue.beside.most_common(1)[0][0], BESIDE, 0.0
         else:
-            last, note, doubt_s = _last_year(lane, clue, latest, written.get(lane.key.source))
+            last, note, doubt_s = _last_year(lane, clue, latest, written.get(lane.key.source), rendered)
         lane.walls = [in_year(wall, last + turn) for wall, turn in zip(lane.walls, clue.turns, strict=True)]
         lane.year = last + clue.turns[0]
         lane.year_note, lane.year_doubt_s = note, doubt_s
@@ -156,8 +164,14 @@ def _turns(walls: Sequence[float]) -> list[int]:
     return [turn - last for turn in turns]
 
 
-def _last_year(lane: Lane, clue: _Clues, latest: Newest | None, written_s: float | None) -> tuple[int, str, float]:
-    """The latest year in which the last line is not younger than the bundle; its reason and its doubt in seconds."""
+def _last_year(
+    lane: Lane, clue: _Clues, latest: Newest | None, written_s: float | None, rendered: Sequence[float]
+) -> tuple[int, str, float]:
+    """The latest year in which the last line is not younger than the bundle; its reason and its doubt in seconds.
+
+    Where only file times tell the bundle's age, and are not near the last line, a kernel log that is (`rendered`,
+    ascending) tells the year: copies have the time of the copying.
+    """
     if latest is None:
         return stamps.YEARLESS_YEAR, "nothing tells the year", 50 * _YEAR_S
     newest_s = max(wall for wall, turn in zip(lane.walls, clue.turns, strict=True) if turn == 0)
@@ -169,7 +183,17 @@ def _last_year(lane: Lane, clue: _Clues, latest: Newest | None, written_s: float
         for moment in (latest.seconds, written_s)
         if moment is not None
     )
-    return last, f"year from {latest.what}", 0.0 if latest.sure or close else _YEAR_S
+    if latest.sure or close:
+        return last, f"year from {latest.what}", 0.0
+    beside = next((year for year in years if year <= last and _near(in_year(newest_s, year), rendered)), None)
+    if beside is not None:
+        return beside, "year from the rendered kernel log", 0.0
+    return last, f"year from {latest.what}", _YEAR_S
+
+
+def _near(moment: float, walls: Sequence[float]) -> bool:
+    index = bisect_left(walls, moment - _CLOSE_S)
+    return index < len(walls) and walls[index] <= moment + _CLOSE_S
 
 
 def _possible(lane: Lane, clue: _Clues, last_year: int) -> bool:

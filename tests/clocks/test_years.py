@@ -73,6 +73,21 @@ def test_file_times_are_weak(b: ModuleType) -> None:
     assert min(event.time.uncertainty_s for event in b.solve(far).events) > 360 * 86400
 
 
+def test_a_kernel_log_beside_beats_the_time_of_a_copy(b: ModuleType) -> None:
+    """Files copied a year later: `dmesg -T` of the same hour tells the year; one of another month tells nothing."""
+    copied_s = b.at("2026-11-30 06:00:00")
+
+    def solved(moment: str) -> object:
+        log = engine(b, "vllm.log", "2025-11-20 10:00:00", "2025-11-20 10:05:00", mtime_s=copied_s)
+        kernel = b.Print("dmesg.txt", mtime_s=copied_s)
+        for second in range(2):
+            kernel.line(b.at(moment) + second, "x", (b.stamp(b.LOCAL, "dmesg", b.at(moment) + second),), "kernel")
+        return b.clock(b.solve(log, kernel), "vllm.log", "engine")
+
+    assert solved("2025-11-20 10:05:03").year == 2025
+    assert solved("2025-08-02 10:05:03").year == 2026
+
+
 def test_a_printed_weekday_decides(b: ModuleType) -> None:
     """`Thu Nov 20` was in 2025, not in 2026."""
     from dataclasses import replace
