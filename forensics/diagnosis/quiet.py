@@ -55,6 +55,11 @@ def _survived(case: Case, finding: Finding) -> bool:
     comm = str(finding.event.fields.get("victim_comm") or "")
     if comm and not owner and case.lives and not ENGINE_COMM.search(comm):
         return True
+    return _outlived(case, finding)
+
+
+def _outlived(case: Case, finding: Finding) -> bool:
+    """True when some engine went on working after a fault."""
     for life in case.lives:
         if finding.locator.source in life.sources:
             if finding.locator.source == life.start.locator.source and finding.locator.line < life.last_sign_line:
@@ -151,6 +156,8 @@ def no_fault(case: Case) -> Incident:
     if healthy:
         sure = any(life.last_activity is not None for life in working) and (stopped or bystanders.seen_running(case))
         seen = Confidence.ESTABLISHED if sure else Confidence.LIKELY if working or stopped else Confidence.POSSIBLE
+        if any(_nobodys_kill(case, kill) for kill in case.named("kernel.oom_kill_node")):
+            seen = Confidence.POSSIBLE
         hypothesis = replace(_about_stops(hypothesis), confidence=seen)
     entity = working[0].entity if working else stopped[0].entity if stopped else ""
     decoys = tuple(
@@ -160,6 +167,15 @@ def no_fault(case: Case) -> Incident:
     )
     death = Death(entity, None, (), None, None, "", True)
     return assemble(case, Judged(death, (), tuple(findings), decoys), (hypothesis,), ())
+
+
+def _nobodys_kill(case: Case, kill: Finding) -> bool:
+    """True for a victim outside all pods and containers of a node without memory, that no engine is seen to outlive.
+
+    Its name is no engine's, but a server may run under any name.
+    """
+    owner = case.entities.of(kill.event)
+    return not owner.startswith(("pod:", "uid:", "cid:")) and not _outlived(case, kill)
 
 
 def _about_stops(healthy: Hypothesis) -> Hypothesis:

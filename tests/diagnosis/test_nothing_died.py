@@ -158,6 +158,16 @@ def test_a_kill_of_a_stranger_is_no_incident_of_ours(b: ModuleType) -> None:
     assert verdict(w)[0] == "healthy"
 
 
+@pytest.mark.parametrize(("killed_s", "confidence"), [(300, "likely"), (3605, "possible")], ids=["outlived", "at the end"])
+def test_a_server_may_run_under_any_name(b: ModuleType, killed_s: float, confidence: str) -> None:
+    """The node has no memory left, and a process in nobody's cgroup is killed where the engine's log ends."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    w.kill("dmesg", killed_s, "node", uid="", cid="", comm="uvicorn", limit_kib=None)
+    assert verdict(w) == ("healthy", confidence)
+
+
 def test_an_unowned_log_that_ends_with_a_137_is_not_healthy(b: ModuleType) -> None:
     """The kubelet's journal tells of a 137 half a minute after the last line of the only engine log."""
     w = b.World()
