@@ -10,6 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from . import escape, text
+from .attempts import ENDS
 
 Doc = Mapping[str, Any]
 BEFORE_S = 10.0
@@ -132,7 +133,8 @@ def chain(data: Doc, t: Doc) -> list[dict[str, Any]]:
         first = next((death for death in ends if not _earlier(death, links[0])), ends[0])
         coded = text.fill(t["chain_text"]["end_code"], {"exit_code": first["exit_code"]}) or t["chain_text"]["end"]
         reason = f"{t['comma']}{first['reason']}" if first["reason"] not in ("", "Error") else ""
-        place = first["witnesses"][0] if first["witnesses"] else {"source": None, "line": None}
+        told = sorted(first["witnesses"], key=lambda witness: witness["kind"] not in ENDS)
+        place = told[0] if told else {"source": None, "line": None}
         nodes.append({"kind": "death", "title": coded + reason, "utc": first["utc"], "source": place["source"],
                       "line": place["line"]})  # fmt: skip
     if len(ends) > 1:
