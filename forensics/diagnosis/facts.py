@@ -53,7 +53,14 @@ MAX_REPEATS = 5
 SKEW_S = 5.0
 """A clock this much off is worth a number."""
 _OBSERVED = frozenset(
-    {"derived.kv_low", "derived.kv_full", "derived.queue_grew", "derived.gpu_climb", "derived.host_climb"}
+    {
+        "derived.foreign_code",
+        "derived.gpu_climb",
+        "derived.host_climb",
+        "derived.kv_full",
+        "derived.kv_low",
+        "derived.queue_grew",
+    }
 )
 _TERM_FACTS = {
     "total": "gpu_total_gib",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model import Basis, Finding
+from ..model import Finding
 from .case import Case
 from .entities import LOG_CHANNELS
 from .model import Death, Incident
@@ -26,7 +26,7 @@ def measure(case: Case, incident: Incident, root: Finding | None) -> dict[str, f
     delay = _detection_delay_s(incident, root)
     if delay is not None:
         facts["detection_delay_s"] = round(delay, 2)
-    down = not_ready_s(case, incident, printed=True)
+    down = not_ready_s(case, incident)
     if down is not None:
         facts["outage_s"] = round(down, 1)
     return facts
@@ -67,13 +67,10 @@ def _detection_delay_s(incident: Incident, root: Finding | None) -> float | None
     return None
 
 
-def not_ready_s(case: Case, incident: Incident, printed: bool = False) -> float | None:
-    """From the first death to the first readiness after the last one, be it of a replacement.
-
-    `printed` leaves out a readiness whose time is not printed but lies between those of its neighbours.
-    """
+def not_ready_s(case: Case, incident: Incident) -> float | None:
+    """From the first death to the first readiness after the last one, be it of a replacement."""
     times = [death.time_s for death in incident.deaths if death.time_s]
-    after = [moment for moment in _ready_s(case, incident.entity, printed) if moment > max(times)] if times else []
+    after = [moment for moment in _ready_s(case, incident.entity) if moment > max(times)] if times else []
     begin = min((_begin_s(death) for death in incident.deaths if death.time_s), default=0.0)
     return min(after) - begin if after else None
 
@@ -85,13 +82,15 @@ def _begin_s(death: Death) -> float:
     return min((moment for moment in words if moment >= death.time_s - LONGEST_GRACE_S), default=death.time_s)
 
 
-def _ready_s(case: Case, entity: str, printed: bool) -> Iterator[float]:
-    """When runs of the entity, or of a pod of the same workload, became ready."""
+def _ready_s(case: Case, entity: str) -> Iterator[float]:
+    """When runs of the entity, or of a pod of the same workload, became ready.
+
+    uvicorn prints no time before "Application startup complete.": it stands within a second of the dated line
+    before it, so that its place in the file is as good as a stamp, however late the next line is.
+    """
     workload = workload_of(entity) if entity.startswith("pod:") else ""
     for life in case.lives:
         same = case.entities.same(life.entity, entity)
         replacement = bool(workload) and life.entity.startswith("pod:") and workload_of(life.entity) == workload
-        if not (same or replacement) or life.ready is None or life.ready.time.utc_s is None:
-            continue
-        if not printed or life.ready.time.basis is not Basis.FILE_ORDER:
+        if (same or replacement) and life.ready is not None and life.ready.time.utc_s is not None:
             yield life.ready.time.utc_s

@@ -127,6 +127,30 @@ def test_a_configured_cache_is_no_leak(b: ModuleType, spec: dict[str, Any]) -> N
     assert "host_cache" in b.names(verdict.supporting)
 
 
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (("--model", "acme/chat-14b", "--middleware", "audit.Recorder"), "audit.Recorder"),
+        (("--logits-processors=guard.repeat:Guard", "--model", "acme/chat-14b"), "guard.repeat:Guard"),
+        (("--tool-parser-plugin", "/opt/parsers/tools.py"), "/opt/parsers/tools.py"),
+        (("--model", "acme/chat-14b", "--worker-cls", "auto"), None),
+        (("--scheduler-cls", "vllm.v1.core.sched.scheduler.Scheduler"), None),
+    ],
+)
+def test_third_party_code_is_the_first_suspect_of_a_leak(b: ModuleType, args: tuple[str, ...], code: str | None) -> None:
+    """What the arguments load beside vLLM is named; vLLM's own classes are not."""
+    diagnosis = climbing(b, 20, args=args).diagnosis()
+    assert diagnosis.verdict.cause.id == "host_oom.leak"
+    assert diagnosis.key_facts.get("foreign_code") == code
+    assert ("foreign_code" in b.names(diagnosis.incidents[0].contributing)) == (code is not None)
+
+
+def test_third_party_code_is_no_suspect_without_a_climb(b: ModuleType) -> None:
+    """A kill at the limit after minutes has nothing to do with a middleware."""
+    w = climbing(b, 0.8, args=("--model", "acme/chat-14b", "--middleware", "audit.Recorder"))
+    assert "foreign_code" not in w.diagnosis().key_facts
+
+
 def test_series_of_another_pod_do_not_count(b: ModuleType) -> None:
     """A neighbour's climb explains nothing."""
     w = climbing(b, 20)

@@ -11,6 +11,7 @@ from ...model import Finding, Samples
 from .. import ledger, trends
 from ..case import Case, conclude
 from ..model import Death
+from . import foreign
 from .oom_site import first_failure, site_of
 
 FULL_PCT = 95.0
@@ -113,6 +114,8 @@ def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
             failed = first_failure(death.life) is not None
             leaking = failed and not any(f.signature == "derived.traffic_grew" for f in flat)
             yield conclude("gpu_leak" if leaking else "gpu_climb", event, fields)
+            if leaking:
+                yield from foreign.loaded(case, death)
         elif max(v for _, v, _ in segment) - min(v for _, v, _ in segment) <= 0.02 * scale:
             yield conclude(
                 "gpu_plateau", event, {**fields, "gpu_memory_used_pct": round(100 * segment[-1][1] / scale, 1)}
@@ -192,6 +195,8 @@ def _host_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
             yield conclude(name, trends.event_at(column, segment[0]), _climb_fields(segment, unit))
             if cache is not None:
                 yield cache
+            elif killed:
+                yield from foreign.loaded(case, death)
 
 
 _CACHE_SETTINGS = regex.compile(
