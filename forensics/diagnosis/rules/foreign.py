@@ -1,0 +1,51 @@
+"""Third-party code inside the engine's processes: the first suspect when memory climbs without load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import regex
+
+from ...model import Finding
+from ..case import Case, conclude
+from ..model import Death
+
+_ARGUMENTS = frozenset(
+    {
+        "io_processor_plugin",
+        "logits_processors",
+        "middleware",
+        "reasoning_parser_plugin",
+        "scheduler_cls",
+        "stat_loggers",
+        "tool_parser_plugin",
+        "worker_cls",
+        "worker_extension_cls",
+    }
+)
+"""vLLM arguments (`EngineArgs`, `FrontendArgs`) that name code to import: a class, a function or a file."""
+_IMPORTED = regex.compile(r"(?<![\w./:])(?!vllm[.:])(?:/?[\w-]+(?:/[\w.-]+)*\.py\b|[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)+)")
+
+
+def loaded(case: Case, death: Death) -> Iterator[Finding]:
+    """What the arguments, printed by the engine or given in the pod's spec, load into it beside vLLM."""
+    spec = case.spec(death.entity)
+    sources = {source for life in case.lives_of(death.entity) for source in life.sources}
+    printed = [e for e in case.of_kind("engine_args") if e.locator.source in sources]
+    seen: set[str] = set()
+    for event in (*printed, *((spec,) if spec is not None else ())):
+        for name, value in _arguments(event.fields):
+            for code in _IMPORTED.findall(str(value)):
+                if code not in seen:
+                    seen.add(code)
+                    yield conclude("foreign_code", event, {"loaded_by": name, "foreign_code": code})
+
+
+def _arguments(fields: Any) -> Iterator[tuple[str, Any]]:
+    from ...parsers.engine_config import parse_cli_args
+
+    words = [*map(str, fields.get("command", ())), *map(str, fields.get("args", ()))]
+    for name, value in sorted({**parse_cli_args(words), **fields}.items()):
+        if name in _ARGUMENTS:
+            yield name, value
