@@ -212,6 +212,18 @@ def printed_offset(name: str, wall_s: float, abbreviation: str) -> float | None:
     return offsets.pop() if len(offsets) == 1 else None
 
 
+def shown_twice(name: str, utc_s: float) -> str:
+    """The local time of an instant, as `02:21:07 CET`, when the zone's clocks showed it twice; else empty."""
+    zone = _zones().get(name)
+    if zone is None:
+        return ""
+    local = datetime.fromtimestamp(utc_s, zone)
+    twin = local.replace(fold=1 - local.fold)
+    there_and_back = datetime.fromtimestamp(twin.timestamp(), zone)
+    repeated = twin.utcoffset() != local.utcoffset() and there_and_back.replace(fold=0) == local.replace(fold=0)
+    return f"{local:%H:%M:%S} {local.tzname()}" if repeated else ""
+
+
 def only(candidates: Iterable[Rule], names: frozenset[str]) -> tuple[Rule, ...]:
     """Rules with none but some zones; all, when there are no such zones."""
     kept = (Rule(tuple(n for n in r.names if n in names), r.first_utcoffset_s, r.changes) for r in candidates)

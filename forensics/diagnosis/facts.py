@@ -109,6 +109,9 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     _refused_starts(case, incident, facts)
     for name, value in timing.measure(case, incident, first_cause(incident.hypotheses[0])).items():
         facts.setdefault(name, value)
+    twice = timing.repeated_hour(case, incident)
+    if twice:
+        facts["repeated_hour_local"] = twice
     _curves(case, incident, facts)
     if incident.hypotheses[0].cause.id == "host_oom.node":
         _node(case, incident, facts)

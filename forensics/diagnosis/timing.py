@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..clocks import zones
 from ..model import Finding
 from .case import Case
 from .entities import LOG_CHANNELS
@@ -30,6 +31,16 @@ def measure(case: Case, incident: Incident, root: Finding | None) -> dict[str, f
     if down is not None:
         facts["outage_s"] = round(down, 1)
     return facts
+
+
+def repeated_hour(case: Case, incident: Incident) -> str:
+    """The local time of the first end, as `02:21:07 CET`, where clocks of the bundle showed that time twice.
+
+    A reader who compares the report with a log in local time would else take one of the two for the other.
+    """
+    moment = next((death.time_s for death in incident.deaths if death.time_s), None)
+    names = sorted({clock.zone for source in case.sources for clock in source.clocks})
+    return next(filter(None, (zones.shown_twice(name, moment) for name in names if moment is not None)), "")
 
 
 def uptime_s(case: Case, death: Death) -> float | None:

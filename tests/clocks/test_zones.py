@@ -90,3 +90,20 @@ def test_a_file_of_a_century(b: ModuleType) -> None:
     assert all(abs(error) <= doubt for error, doubt in zip(b.errors(solved, one), doubts, strict=True))
     assert max(doubts[3:]) <= 2
     assert min(doubts[:3]) > 3600
+
+
+@pytest.mark.parametrize(
+    ("zone", "moment", "shown"),
+    [
+        ("Europe/Berlin", (2026, 10, 25, 0, 21, 7), "02:21:07 CEST"),
+        ("Europe/Berlin", (2026, 10, 25, 1, 21, 7), "02:21:07 CET"),
+        ("Europe/Berlin", (2026, 10, 25, 2, 21, 7), ""),
+        ("Europe/Berlin", (2026, 10, 24, 23, 59, 59), ""),
+        ("Europe/Berlin", (2026, 3, 29, 1, 30, 0), ""),  # the hour that is left out
+        ("Asia/Tokyo", (2026, 10, 25, 1, 21, 7), ""),
+        ("UTC+01:00", (2026, 10, 25, 1, 21, 7), ""),
+    ],
+)
+def test_an_hour_that_is_shown_twice(zone: str, moment: tuple[int, ...], shown: str) -> None:
+    """In autumn 02:00 to 03:00 comes once in summer time and once in winter time."""
+    assert zones.shown_twice(zone, at(*moment)) == shown
