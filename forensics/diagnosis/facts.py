@@ -15,6 +15,7 @@ from .case import Case
 from .judge import first_cause
 from .ledger import arguments_of, build, kv_facts, values_of
 from .model import Incident, Life
+from .rules.gpu import named_cards
 from .rules.host import kill_fields
 from .rules.oom_site import first_failure
 from .rules.probes import budgets_s, load_time, probe_kill_of
@@ -119,6 +120,9 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
         _ray_node(case, facts)
     if life is not None and "kv_bytes_per_token" not in facts:
         facts |= {name: value for name, value in kv_facts(case, life).items() if name not in facts}
+    if "gpu_total_gib" not in facts:
+        named = next((gib for _, gib in named_cards(case, incident.entity) if gib is not None), None)
+        facts |= {"gpu_nominal_gib": named} if named is not None else {}
     skews = [c.skew_s for s in case.sources for c in s.clocks if c.verdict == "solved" and abs(c.skew_s) >= SKEW_S]
     if skews:
         facts["clock_skew_s"] = max(skews, key=abs)

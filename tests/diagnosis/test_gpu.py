@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from forensics.diagnosis.rules import gpu, oom_site
+from forensics.model import Scope
 
 GIB = 1024.0
 
@@ -188,6 +189,17 @@ def test_a_card_that_is_smaller_than_its_name(b: ModuleType) -> None:
         w.add("smi", 20, "GPU 0", "gpu_state", "nvidia", name="NVIDIA A100-SXM4-80GB")
         case = w.case()
         assert ("gpu_smaller_than_named" in b.names(gpu.rules(case, case.deaths[0]))) is found
+
+
+def test_the_name_of_a_card_stands_in_for_its_size(b: ModuleType) -> None:
+    """An old message has no total: the product that the pod asks for has one in its name."""
+    for text, nominal in (("RuntimeError: CUDA error: out of memory", 80.0), (b.oom_text(), None)):
+        w = b.World()
+        scope = Scope(pod=b.POD)
+        w.start("a", 0, scope, loaded=False)
+        w.fail("a", 30, text, b.LOADING, scope=scope)
+        w.pod(node_selector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"})
+        assert w.diagnosis().key_facts.get("gpu_nominal_gib") == nominal
 
 
 def test_a_bare_error_is_never_established(b: ModuleType) -> None:

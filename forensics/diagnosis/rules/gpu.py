@@ -76,7 +76,6 @@ def _foreign(case: Case, death: Death) -> Iterator[Finding]:
 def _smaller(case: Case, death: Death) -> Iterator[Finding]:
     """The card offers much less than its name says: a MIG slice, a vGPU profile, memory lost to errors."""
     life = death.life
-    spec = case.spec(death.entity)
     seen = next(
         (
             (f.fields["gpu_total_gib"], f)
@@ -85,19 +84,10 @@ def _smaller(case: Case, death: Death) -> Iterator[Finding]:
         ),
         None,
     )
-    asked = (
-        " ".join(
-            map(str, (*(spec.fields.get("gpu_resources") or ()), *(spec.fields.get("node_selector") or {}).values()))
-        )
-        if spec
-        else ""
-    )
-    names = [str(event.fields.get("name") or "") for event in case.of_kind("gpu_state")]
     if seen is None:
         return
     total, witness = seen
-    for text in (asked, *names):
-        nominal = next((float(n[1] or n[2]) for n in _NOMINAL.finditer(text)), None)
+    for text, nominal in named_cards(case, death.entity):
         sliced = _SLICE.search(text) is not None
         if (nominal is not None and total < 0.75 * nominal) or (sliced and (nominal is None or total < 0.9 * nominal)):
             yield conclude(
@@ -110,6 +100,16 @@ def _smaller(case: Case, death: Death) -> Iterator[Finding]:
                 },
             )
             return
+
+
+def named_cards(case: Case, entity: str) -> Iterator[tuple[str, float | None]]:
+    """(text, GiB) of what the pod asks for and what the driver calls its cards: `NVIDIA-A100-SXM4-80GB`, 80."""
+    spec = case.spec(entity)
+    asked = (
+        (*(spec.fields.get("gpu_resources") or ()), *(spec.fields.get("node_selector") or {}).values()) if spec else ()
+    )
+    for text in (" ".join(map(str, asked)), *(str(e.fields.get("name") or "") for e in case.of_kind("gpu_state"))):
+        yield text, next((float(n[1] or n[2]) for n in _NOMINAL.finditer(text)), None)
 
 
 def _numbers(life: Life | None, failure: Finding) -> Finding | None:
