@@ -84,6 +84,14 @@ class Timestamp:
 UNKNOWN_TIME = Timestamp(None, float("inf"), Basis.FILE_ORDER)
 
 
+_MORE_THAN_LINES = 1 << 40
+
+
+def reading_order(line: int, newest_first: bool) -> int:
+    """What grows as a file was written, from its line numbers; and back."""
+    return _MORE_THAN_LINES - line if newest_first else line
+
+
 @dataclass(frozen=True, slots=True)
 class Locator:
     """A place in the bundle; lines count from 1 and end at LF only."""
@@ -92,6 +100,20 @@ class Locator:
     """Member path relative to the bundle; `x.gz!` is the content of the gzip member `x.gz`."""
     line: int
     line_end: int
+    newest_first: bool = False
+    """True in a file that is to be read from its end, as log backends show it."""
+
+    @property
+    def order(self) -> int:
+        """Grows from line to line in the direction in which the file was written."""
+        return reading_order(self.line, self.newest_first)
+
+    @classmethod
+    def at(cls, source: str, order: int) -> Locator:
+        """The single line that has this `order`."""
+        newest_first = order > _MORE_THAN_LINES // 2
+        line = reading_order(order, newest_first)
+        return cls(source, line, line, newest_first)
 
     def __str__(self) -> str:
         return f"{self.source}:{self.line}"
@@ -194,6 +216,7 @@ class Samples:
     form: StampForm
     layer: str
     lines: array[int]
+    """As `Locator.order`."""
     stamps: array[float]
     """As `RawStamp.seconds`; after `clocks` Unix time (NaN when unknown)."""
     values: array[float]

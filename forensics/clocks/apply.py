@@ -164,15 +164,15 @@ def events(clocks: Clocks, ordered_sources: frozenset[str]) -> tuple[Event, ...]
     stamped = _rows(clocks, ordered_sources & unsure)
     for event, time in zip(everything, times, strict=True):
         if time is not None and event.locator.source in stamped:
-            stamped[event.locator.source][event.locator.line] = time
+            stamped[event.locator.source][event.locator.order] = time
     lines = {source: sorted(rows) for source, rows in stamped.items() if rows}
     undated = [n for n, time in enumerate(times) if time is None and everything[n].locator.source in lines]
-    undated.sort(key=lambda n: (everything[n].locator.source, everything[n].locator.line))
+    undated.sort(key=lambda n: (everything[n].locator.source, everything[n].locator.order))
     here, latest_s, bars = ("", 0), 0.0, Bars()
     for number in undated:
         event = everything[number]
         known, rows = lines[event.locator.source], stamped[event.locator.source]
-        right = bisect_right(known, event.locator.line)
+        right = bisect_right(known, event.locator.order)
         before = rows[known[right - 1]] if right else None
         after = rows[known[right]] if right < len(known) else None
         if event.channel == "kernel" and before is not None:  # a continuation line has its predecessor's stamp
@@ -187,7 +187,7 @@ def events(clocks: Clocks, ordered_sources: frozenset[str]) -> tuple[Event, ...]
             found = after_all(before, clocks.latest_s(event, before), latest_s, at_s)
         else:
             spread = right and event.kind == "access"
-            share = (event.locator.line - known[right - 1]) / (known[right] - known[right - 1]) if spread else 0.0
+            share = (event.locator.order - known[right - 1]) / (known[right] - known[right - 1]) if spread else 0.0
             found = between(before, after, share, latest_s, at_s)
         if found is not None:
             found = clocks.printed(event, found) or found

@@ -157,7 +157,7 @@ def _printed(lane: Lane, rule: Rule) -> list[Anchor]:
         wall, line = lane.walls[position], lane.lines[position]
         offset_s = printed_offset(rule.names[0], wall, zone)
         if offset_s is not None:
-            here = Locator(lane.key.source, line, line)
+            here = Locator.at(lane.key.source, line)
             found.append(Anchor(float(line) if lane.ordered else wall, wall, offset_s, 0.5, here, here))
     return found
 

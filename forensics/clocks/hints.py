@@ -106,7 +106,7 @@ class Hints:
             if len(self.tokens[token]) < _MOST_PER_TOKEN:
                 self.tokens[token].append((lane, seconds))
         if self.network.lanes.lanes[lane].ordered and event.channel != "k8s":
-            self.rows[event.locator.source].append((event.locator.line, seconds))
+            self.rows[event.locator.source].append((event.locator.order, seconds))
 
     def _instant(self, index: int, position: int) -> tuple[float, float] | None:
         solution = self.network.solutions.get(index)

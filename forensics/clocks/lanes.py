@@ -113,7 +113,7 @@ def collect(parsed: Sequence[tuple[Source, Parsed]]) -> Lanes:
             if not plausible(stamp.form, stamp.seconds):
                 continue
             key = stampers.key(event, stamp.layer, stamp.form)
-            entries.setdefault(key, []).append(_Entry(event.locator.line, position, stamp.seconds, number, stamp.zone))
+            entries.setdefault(key, []).append(_Entry(event.locator.order, position, stamp.seconds, number, stamp.zone))
             resolutions[key] = max(resolutions.get(key, 0.0), stamp.resolution_s)
     for _, part in parsed:
         for key, rows in _series_rows(part.samples, stampers).items():

@@ -164,8 +164,8 @@ class Network:
             wall,
             middle,
             half,
-            Locator(lane.key.source, line, line),
-            Locator(witness.key.source, witness.lines[other], witness.lines[other]),
+            Locator.at(lane.key.source, line),
+            Locator.at(witness.key.source, witness.lines[other]),
             lagging=link.kind is Kind.RECORD and inner,
         )
         return own, _Told(anchor, doubt_s, sure)

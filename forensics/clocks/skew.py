@@ -44,7 +44,7 @@ def of_hosts(lanes: Lanes, steps: Steps, given: Mapping[str, float]) -> dict[str
             continue
         host = lanes.stampers.host(event)
         if host and places and places[0][0] >= 0:
-            ahead_s, doubt_s = steps.ahead(places[0][0], event.locator.line, first_s)
+            ahead_s, doubt_s = steps.ahead(places[0][0], event.locator.order, first_s)
             if doubt_s < GATE_S:
                 found[host].append(ClockAnchor(event.locator, event.locator, first_s - stored_s - ahead_s))
     skews = {}

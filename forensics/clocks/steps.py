@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import regex
 
-from ..model import Event, StampForm
+from ..model import Event, Locator, StampForm
 from .lanes import Lane, Lanes
 from .solution import Solution
 from .stampers import NODE_LAYERS
@@ -56,7 +56,7 @@ class Step:
     @property
     def note(self) -> str:
         way = "back" if self.ahead_s > 0 else "forward"
-        return f"the clock was set {way} by {abs(self.ahead_s):.0f} s at {self.source}:{self.line}"
+        return f"the clock was set {way} by {abs(self.ahead_s):.0f} s at {Locator.at(self.source, self.line)}"
 
 
 @dataclass(slots=True)

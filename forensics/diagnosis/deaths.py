@@ -58,7 +58,7 @@ def build(
         ended = _end_of(life, of_entity[life.entity])
         if ended is not None:
             drafts.append(_Draft(life.entity, ended, [], life))
-    kills = {(f.locator.source, f.locator.line) for f in findings if f.signature in PROBE_KILLS}
+    kills = {(f.locator.source, f.locator.order) for f in findings if f.signature in PROBE_KILLS}
     containers = _containers(events, entities)
     stirring = _stirring(events, entities)
     for event in _witnesses(events, findings, witnesses, entities):
@@ -67,7 +67,7 @@ def build(
             continue
         if event.kind == "kernel_oom" and _outlived(event, entity, lives, stirring):
             continue
-        _add(drafts, event, entity, (event.locator.source, event.locator.line) in kills, lives)
+        _add(drafts, event, entity, (event.locator.source, event.locator.order) in kills, lives)
     deaths = [_finish(draft) for draft in drafts]
     return tuple(sorted(deaths, key=lambda d: (d.time_s is None, d.time_s or 0.0, d.entity)))
 
@@ -89,7 +89,7 @@ def _followed(life: Life, siblings: Sequence[Life]) -> bool:
             continue
         a, b = life.end.time.utc_s, other.start.time.utc_s
         begin, end = other.start.locator, life.end.locator
-        later_in_file = begin.source == end.source and begin.line > end.line
+        later_in_file = begin.source == end.source and begin.order > end.order
         if later_in_file or (a is not None and b is not None and b >= a - 1.0):
             return True
     return False
@@ -101,11 +101,11 @@ def _witnesses(
     seen: set[tuple[str, int]] = set()
     for event in events:
         if event.kind in WITNESS_KINDS and not _harmless(event):
-            seen.add((event.locator.source, event.locator.line))
+            seen.add((event.locator.source, event.locator.order))
             yield event
     told = [f for f in findings if f.signature in signatures and not f.quoted]
     for finding in told:
-        key = (finding.locator.source, finding.locator.line)
+        key = (finding.locator.source, finding.locator.order)
         if key not in seen:
             seen.add(key)
             yield _told(finding, told, entities)
@@ -275,11 +275,11 @@ def _exit_code(event: Event, known: int | None) -> int | None:
 
 def _trust(event: Event) -> tuple[int, str, int]:
     """Kubernetes objects speak last: they hold the code and the reason together."""
-    return (1 if event.channel == "k8s" else 0, event.locator.source, event.locator.line)
+    return (1 if event.channel == "k8s" else 0, event.locator.source, event.locator.order)
 
 
 def _place(event: Event) -> tuple[float, str, int]:
-    return (event.time.utc_s or 0.0, event.locator.source, event.locator.line)
+    return (event.time.utc_s or 0.0, event.locator.source, event.locator.order)
 
 
 def _graceful(draft: _Draft, exit_code: int | None, reason: str) -> bool:

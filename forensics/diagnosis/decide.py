@@ -68,7 +68,7 @@ def build_case(
     hits: dict[str, list[Finding]] = {}
     kinds: dict[str, list[Event]] = {}
     for finding in findings:
-        at.setdefault((finding.locator.source, finding.locator.line), []).append(finding)
+        at.setdefault((finding.locator.source, finding.locator.order), []).append(finding)
         hits.setdefault(finding.signature, []).append(finding)
     for event in events:
         kinds.setdefault(event.kind, []).append(event)

@@ -51,7 +51,7 @@ SAME_FACT_S = 5.0
 def order(finding: Finding) -> tuple[bool, float, str, int, str]:
     """Time, then place: a total order of findings; those without a time come last."""
     moment = finding.time.utc_s
-    return (moment is None, moment or 0.0, finding.locator.source, finding.locator.line, finding.signature)
+    return (moment is None, moment or 0.0, finding.locator.source, finding.locator.order, finding.signature)
 
 
 def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -61,7 +61,7 @@ def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """
     kept: list[Finding] = []
     ordered = sorted(
-        findings, key=lambda f: (f.time.uncertainty_s, f.time.utc_s or 0.0, f.locator.source, f.locator.line)
+        findings, key=lambda f: (f.time.uncertainty_s, f.time.utc_s or 0.0, f.locator.source, f.locator.order)
     )
     for finding in ordered:
         if not any(_same_fact(other, finding) for other in kept):
@@ -104,7 +104,7 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     owner = case.entities.of(finding.event)
     if owner and not case.entities.same(owner, death.entity):
         return "other_entity"
-    if not of_node and (finding.locator.source, finding.locator.line) in case.in_runs:
+    if not of_node and (finding.locator.source, finding.locator.order) in case.in_runs:
         return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
     if not owner and of_node and _other_host(case, death, finding.event):
         return "other_host"
@@ -117,7 +117,7 @@ def _in_life(death: Death, finding: Finding) -> str:
     if finding.locator.source == life.start.locator.source:
         if not life.holds(finding.event):
             return "other_run"
-        survived = finding.locator.line < life.last_sign_line and finding.role in (Role.CAUSE, Role.SYMPTOM)
+        survived = finding.locator.order < life.last_sign and finding.role in (Role.CAUSE, Role.SYMPTOM)
         return "recovered" if survived and finding is not life.fatal else ""
     moment = finding.time.utc_s
     start, end = life.start.time.utc_s, life.end.time.utc_s

@@ -207,7 +207,7 @@ def arguments_of(case: Case, life: Life) -> dict[str, Any]:
             parse_cli_args([*map(str, spec.fields.get("command", ())), *map(str, spec.fields.get("args", ()))])
         )
     for event in case.of_kind("engine_config", "engine_args"):
-        inside = life.start.locator.line <= event.locator.line <= life.end.locator.line
+        inside = life.start.locator.order <= event.locator.order <= life.end.locator.order
         if event.locator.source in life.sources and (inside or event.locator.source != life.sources[0]):
             arguments.update({k: v for k, v in event.fields.items() if k != "logger"})
     return arguments

@@ -14,7 +14,7 @@ from math import inf
 
 import regex
 
-from ..model import Event, Finding, Role, Samples
+from ..model import Event, Finding, Locator, Role, Samples
 from .entities import LOG_CHANNELS, Entities
 from .model import Life, Phase
 
@@ -39,11 +39,11 @@ class _Draft:
     ready: Event | None = None
     shutdown: Finding | None = None
     activity: Event | None = None
-    progress_line: int = 0
+    progress: int = 0
     dead: set[int] = field(default_factory=set)
-    """Lines at which the engine says that it is gone."""
+    """Places, in reading order, at which the engine says that it is gone."""
     banners: dict[str, int] = field(default_factory=dict)
-    """Banner signature → line where it was seen last."""
+    """Banner signature → place where it was seen last."""
     beyond_banner: bool = False
     from_start: bool = False
 
@@ -57,7 +57,8 @@ def build(
 ) -> tuple[Life, ...]:
     """All lives, by entity and time.
 
-    `findings` are keyed by (source, line); `phases` maps signature ids to the phase that their line begins.
+    `findings` are keyed by (source, place in reading order); `phases` maps signature ids to the phase that their
+    line begins.
     """
     by_source: dict[tuple[str, str], list[Event]] = {}
     for event in events:
@@ -69,29 +70,29 @@ def build(
             reports.setdefault(column.source, []).append(column)
     lives: list[Life] = []
     for (source, entity), own in sorted(by_source.items()):
-        own.sort(key=lambda event: event.locator.line)
+        own.sort(key=lambda event: event.locator.order)
         if not _is_engine_log(own, findings, phases):
             continue
         work = _work(reports.get(source, ()), entity, entities)
         drafts = list(_cut(own, findings, phases, work, source, entity))
-        nexts = [*(draft.events[0].locator.line for draft in drafts[1:]), inf]
-        lives += [_finish(draft, work, line) for draft, line in zip(drafts, nexts, strict=True)]
+        nexts = [*(draft.events[0].locator.order for draft in drafts[1:]), inf]
+        lives += [_finish(draft, work, place) for draft, place in zip(drafts, nexts, strict=True)]
     return tuple(_merge(lives))
 
 
 def inside(lives: Iterable[Life], places: Iterable[tuple[str, int]]) -> frozenset[tuple[str, int]]:
-    """Those places, (source, line), that lie inside some run, in the file that tells it best."""
+    """Those places, (source, reading order), that lie inside some run, in the file that tells it best."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for life in lives:
-        spans.setdefault(life.start.locator.source, []).append((life.start.locator.line, life.end.locator.line))
+        spans.setdefault(life.start.locator.source, []).append((life.start.locator.order, life.end.locator.order))
     starts, furthest = {}, {}
     for source, known in spans.items():
         known.sort()
         starts[source] = [first for first, _ in known]
         furthest[source] = list(accumulate((last for _, last in known), max))
     return frozenset(
-        (source, line) for source, line in places
-        if (found := bisect_right(starts.get(source, ()), line)) and line <= furthest[source][found - 1]
+        (source, place) for source, place in places
+        if (found := bisect_right(starts.get(source, ()), place)) and place <= furthest[source][found - 1]
     )  # fmt: skip
 
 
@@ -106,7 +107,7 @@ def _is_engine_log(
 
 
 def _key(event: Event) -> tuple[str, int]:
-    return (event.locator.source, event.locator.line)
+    return (event.locator.source, event.locator.order)
 
 
 def _cut(
@@ -117,19 +118,19 @@ def _cut(
     source: str,
     entity: str,
 ) -> Iterator[_Draft]:
-    """The runs of one file; `work` holds line and time of each report of work in progress."""
+    """The runs of one file; `work` holds place and time of each report of work in progress."""
     draft = _Draft(entity, source)
     for event in events:
         own = [f for f in findings.get(_key(event), ()) if not f.quoted]
         phase = _phase_of(own, phases)
         banner = next((f.signature for f in own if phases.get(f.signature) == Phase.STARTING), "")
-        again = event.locator.line - draft.banners.get(banner, event.locator.line) > BANNER_LINES
-        if banner and (draft.beyond_banner or again or _worked(draft, work, event.locator.line)):
+        again = event.locator.order - draft.banners.get(banner, event.locator.order) > BANNER_LINES
+        if banner and (draft.beyond_banner or again or _worked(draft, work, event.locator.order)):
             if draft.events:
                 yield draft
             draft = _Draft(entity, source)
         if banner:
-            draft.banners[banner] = event.locator.line
+            draft.banners[banner] = event.locator.order
         elif phase is not None or any(f.role in (Role.CAUSE, Role.CONSEQUENCE) for f in own):
             draft.beyond_banner = True
         draft.events.append(event)
@@ -139,12 +140,12 @@ def _cut(
         yield draft
 
 
-def _worked(draft: _Draft, work: Sequence[tuple[int, float]], line: int) -> bool:
+def _worked(draft: _Draft, work: Sequence[tuple[int, float]], place: int) -> bool:
     """True when the run so far served requests: the log began in the middle of it."""
     if not draft.events:
         return False
-    index = bisect_left(work, (draft.events[0].locator.line, 0.0))
-    return draft.activity is not None or (index < len(work) and work[index][0] < line)
+    index = bisect_left(work, (draft.events[0].locator.order, 0.0))
+    return draft.activity is not None or (index < len(work) and work[index][0] < place)
 
 
 def _phase_of(findings: Iterable[Finding], phases: Mapping[str, str]) -> Phase | None:
@@ -162,45 +163,45 @@ def _advance(
     if phase is Phase.DRAINING and draft.phase is not Phase.DEAD and draft.shutdown is None:
         draft.shutdown = next(f for f in findings if phases.get(f.signature) == Phase.DRAINING)
     if phase is Phase.DEAD:
-        draft.dead.add(event.locator.line)
+        draft.dead.add(event.locator.order)
     if phase is not None and _ORDER.index(phase) > _ORDER.index(draft.phase):
         draft.phase = phase
         if phase not in (Phase.DRAINING, Phase.DEAD):
-            draft.progress_line = event.locator.line
+            draft.progress = event.locator.order
     status = event.fields.get("status")
     if event.kind == "access" and event.fields.get("method") == "POST" and isinstance(status, int) and status < 400:
         draft.activity = event
 
 
 def _work(reports: Sequence[Samples], entity: str, entities: Entities) -> list[tuple[int, float]]:
-    """Line and time of the engine's reports of work in progress; those of a neighbour in the file are not its own."""
+    """Place and time of the engine's reports of work in progress; those of a neighbour in the file are not its own."""
     rows: list[tuple[int, float]] = []
     for column in reports:
         owner = entities.name_of(column.scope, column.source)
         if owner.startswith("file:") or entities.same(owner, entity):
             rows += [
-                (line, moment if moment == moment else 0.0)
-                for line, moment, value in zip(column.lines, column.stamps, column.values, strict=True)
+                (place, moment if moment == moment else 0.0)
+                for place, moment, value in zip(column.lines, column.stamps, column.values, strict=True)
                 if value > 0
             ]
     return sorted(rows)
 
 
-def _finish(draft: _Draft, work: Sequence[tuple[int, float]], next_line: float) -> Life:
-    """The run of a draft; it ends before `next_line`, where the file goes on with another one."""
-    first, end = draft.events[0].locator.line, draft.events[-1]
-    inside = [row for row in work if first <= row[0] < next_line]
+def _finish(draft: _Draft, work: Sequence[tuple[int, float]], next_run: float) -> Life:
+    """The run of a draft; it ends before `next_run`, where the file goes on with another one."""
+    first, end = draft.events[0].locator.order, draft.events[-1]
+    inside = [row for row in work if first <= row[0] < next_run]
     activity = draft.activity
-    if inside and (activity is None or inside[-1][0] > activity.locator.line):
+    if inside and (activity is None or inside[-1][0] > activity.locator.order):
         activity = _report_at(draft.events, *inside[-1])
-    if activity is not None and activity.locator.line > end.locator.line:
+    if activity is not None and activity.locator.order > end.locator.order:
         end = activity
     phase = draft.phase
     if phase in (Phase.UNKNOWN, Phase.STARTING) and activity is not None:
         phase = Phase.SERVING  # the log begins in the middle of a run
-    sign = max(draft.progress_line, activity.locator.line if activity else 0)
+    sign = max(draft.progress, activity.locator.order if activity else 0)
     if draft.dead and activity is not None and _is_echo(draft, activity):
-        sign = max(draft.progress_line, *(line for line, _ in inside if line < min(draft.dead)), 0)
+        sign = max(draft.progress, *(place for place, _ in inside if place < min(draft.dead)), 0)
     return Life(
         draft.entity,
         (draft.source,),
@@ -218,19 +219,19 @@ def _finish(draft: _Draft, work: Sequence[tuple[int, float]], next_line: float) 
     )
 
 
-def _report_at(events: Sequence[Event], line: int, moment: float) -> Event:
+def _report_at(events: Sequence[Event], place: int, moment: float) -> Event:
     """A report of work, which is a row of a series, as an event of its run."""
-    nearest = min(events, key=lambda event: abs(event.locator.line - line))
+    nearest = min(events, key=lambda event: abs(event.locator.order - place))
     time = replace(nearest.time, utc_s=moment) if moment else nearest.time
-    return replace(nearest, locator=replace(nearest.locator, line=line, line_end=line), time=time)
+    return replace(nearest, locator=Locator.at(nearest.locator.source, place), time=time)
 
 
-def _crash(draft: _Draft, last_sign_line: int) -> Event | None:
+def _crash(draft: _Draft, last_sign: int) -> Event | None:
     """An exception that ended the program: it left the outermost frame, the run never got ready after it, or it is the
     last word of the log and no request's.
     """
     for event in draft.events:
-        if event.kind == "traceback" and event.complete and event.locator.line > last_sign_line:
+        if event.kind == "traceback" and event.complete and event.locator.order > last_sign:
             frames = event.fields.get("frames", ())
             left = bool(frames) and str(frames[0]).endswith(":<module>")
             starting = draft.ready is None and draft.activity is None and draft.phase is not Phase.UNKNOWN
@@ -242,27 +243,27 @@ def _crash(draft: _Draft, last_sign_line: int) -> Event | None:
 
 def _is_echo(draft: _Draft, activity: Event) -> bool:
     """True when the last sign of work comes within a minute after the engine said that it is gone: buffers emptying."""
-    dead = next(event for event in draft.events if event.locator.line == min(draft.dead))
-    if activity.locator.line < dead.locator.line:
+    dead = next(event for event in draft.events if event.locator.order == min(draft.dead))
+    if activity.locator.order < dead.locator.order:
         return False
     if activity.time.utc_s is None or dead.time.utc_s is None:
-        return activity.locator.line - dead.locator.line <= ECHO_LINES
+        return activity.locator.order - dead.locator.order <= ECHO_LINES
     return activity.time.utc_s - dead.time.utc_s <= ECHO_S
 
 
-def _fatal(draft: _Draft, last_sign_line: int) -> Finding | None:
+def _fatal(draft: _Draft, last_sign: int) -> Finding | None:
     """The first cause or death line after the last progress; a death line alone when progress seems to follow it.
 
     What a run prints after it was asked to stop is no fault.
     """
-    stop = draft.shutdown.locator.line if draft.shutdown is not None else float("inf")
+    stop = draft.shutdown.locator.order if draft.shutdown is not None else float("inf")
     lost = [
-        f for f in draft.findings if (f.role is Role.CAUSE or f.locator.line in draft.dead) and f.locator.line < stop
+        f for f in draft.findings if (f.role is Role.CAUSE or f.locator.order in draft.dead) and f.locator.order < stop
     ]
-    after = [f for f in lost if f.locator.line > last_sign_line]
+    after = [f for f in lost if f.locator.order > last_sign]
     if after:
         return after[0]
-    return next((f for f in lost if f.locator.line in draft.dead), None)
+    return next((f for f in lost if f.locator.order in draft.dead), None)
 
 
 def _merge(lives: list[Life]) -> Iterator[Life]:
@@ -283,7 +284,7 @@ def _merge(lives: list[Life]) -> Iterator[Life]:
 
 def _order(life: Life) -> tuple[float, str, int]:
     start = life.start.time.utc_s
-    return (float("inf") if start is None else start, life.sources[0], life.start.locator.line)
+    return (float("inf") if start is None else start, life.sources[0], life.start.locator.order)
 
 
 def _same(one: Life, other: Life) -> bool:

@@ -54,9 +54,9 @@ class Life:
     """In file order."""
     last_activity: Event | None
     """Last sign that the service did useful work."""
-    last_sign_line: int
-    """Line of the last progress (work done, or a later phase reached) in the first of `sources`; 0 for none. An error
-    before it was survived."""
+    last_sign: int
+    """Place (`Locator.order`) of the last progress (work done, or a later phase reached) in the first of `sources`; 0
+    for none. An error before it was survived."""
     fatal: Finding | None
     """The line at which the run is lost: the first error that nothing survived."""
     crash: Event | None
@@ -69,7 +69,7 @@ class Life:
     def holds(self, event: Event) -> bool:
         """True when a line lies inside this run, in the file that tells it best."""
         place, start = event.locator, self.start.locator
-        return place.source == start.source and start.line <= place.line <= self.end.locator.line
+        return place.source == start.source and start.order <= place.order <= self.end.locator.order
 
 
 @dataclass(frozen=True, slots=True)

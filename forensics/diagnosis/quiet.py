@@ -62,7 +62,7 @@ def _outlived(case: Case, finding: Finding) -> bool:
     """True when some engine went on working after a fault."""
     for life in case.lives:
         if finding.locator.source in life.sources:
-            if finding.locator.source == life.start.locator.source and finding.locator.line < life.last_sign_line:
+            if finding.locator.source == life.start.locator.source and finding.locator.order < life.last_sign:
                 return True
             continue
         activity = life.last_activity

@@ -156,8 +156,8 @@ def trend_of(samples: Samples, entity: str, scale: float | None = None) -> Trend
         points[-1][0],
         slope,
         sparkline(values),
-        points[0][2],
-        points[-1][2],
+        Locator.at(samples.source, points[0][2]).line,
+        Locator.at(samples.source, points[-1][2]).line,
         outline(points),
     )
 
@@ -211,7 +211,7 @@ def build(samples: Iterable[Samples], entities: Entities) -> tuple[Trend, ...]:
 
 def event_at(samples: Samples, point: Point) -> Event:
     """A point of a series as an event that a report can quote."""
-    place = Locator(samples.source, point[2], point[2])
+    place = Locator.at(samples.source, point[2])
     time = Timestamp(point[0], 1.0, Basis.EXACT)
     return Event(place, "sample", "metrics", f"{samples.name} {point[1]:g}", scope=samples.scope, time=time)
 

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..model import Diagnostic, Event, Parsed, Samples, Severity
+from ..model import Diagnostic, Event, Parsed, Severity
 from ..sources import Format, Head
 from .embedded import read_text
 from .envelopes.shippers import flat, is_shipped, moment, shipped
 from .json_yaml import read_json
 from .k8s_cluster import event_events
 from .located import Array, Object, dig, objects_at, text_at
-from .newest_first import is_newest_first, placed
+from .newest_first import is_newest_first, placed, placed_rows
 
 MAX_BYTES = 512 << 20
 MAX_ENTRIES = 1_000_000
@@ -116,7 +116,8 @@ def _read(entries: list[_Entry], source: str) -> Parsed:
         said = f"{source}: only the first {MAX_ENTRIES:,} of {len(entries):,} entries were read"
         problems.append(Diagnostic(source, None, Severity.WARNING, said, "cut the export to the time of the incident"))
         del entries[MAX_ENTRIES:]
-    if _newest_first(entries):
+    newest_first = _newest_first(entries)
+    if newest_first:
         entries.reverse()
         problems.append(Diagnostic(source, None, Severity.INFO, f"{source}: newest entry first, read from its end"))
     events: list[Event] = []
@@ -129,9 +130,13 @@ def _read(entries: list[_Entry], source: str) -> Parsed:
         lines.append(json.dumps(_named(entry.value), ensure_ascii=False))
         places.append(entry.line)
     parsed = read_text("\n".join(lines), source, "plain") if lines else Parsed()
-    events += [placed(event, lambda row: _at(places, row)) for event in parsed.events]
+
+    def true(row: int) -> int:
+        return _at(places, row)
+
+    events += [placed(event, true, newest_first) for event in parsed.events]
     return replace(
-        parsed, events=tuple(events), samples=tuple(_sampled(s, places) for s in parsed.samples),
+        parsed, events=tuple(events), samples=tuple(placed_rows(s, true, newest_first) for s in parsed.samples),
         diagnostics=(*problems, *parsed.diagnostics),
     )  # fmt: skip
 
@@ -156,13 +161,6 @@ def _newest_first(entries: Sequence[_Entry]) -> bool:
 def _at(places: Sequence[int], row: int) -> int:
     """The line of the document at which an entry stands."""
     return places[min(max(row, 1), len(places)) - 1]
-
-
-def _sampled(samples: Samples, places: Sequence[int]) -> Samples:
-    lines = samples.lines[:]
-    for index, row in enumerate(samples.lines):
-        lines[index] = _at(places, row)
-    return replace(samples, lines=lines)
 
 
 def _sniff_json(head: Head) -> int:

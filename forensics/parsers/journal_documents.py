@@ -9,18 +9,18 @@ that every mode gives the same events. Shapes from systemd 239–257 (`src/share
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import regex
 
-from ..model import Diagnostic, Event, Parsed, Samples, Severity
+from ..model import Diagnostic, Event, Parsed, Severity
 from ..scan import Scanned
 from ..sources import Format, Head
 from .embedded import read_text
 from .envelopes.json_lines import JOURNAL_FIELDS, journal_text
 from .log import MAX_RECORD_CHARS
+from .newest_first import placed_rows
 from .records import clean
 
 MAX_BYTES = 128 << 20
@@ -62,7 +62,7 @@ def _read(entries: Iterable[_Entry], source: str, bad: list[int]) -> Parsed:
         ))  # fmt: skip
     events = tuple(_event_at(event, places) for event in parsed.events)
     return replace(
-        parsed, events=events, samples=tuple(_samples_at(s, places) for s in parsed.samples),
+        parsed, events=events, samples=tuple(placed_rows(s, lambda row: places[row][0]) for s in parsed.samples),
         diagnostics=tuple(diagnostics),
     )  # fmt: skip
 
@@ -75,10 +75,6 @@ def _event_at(event: Event, places: list[tuple[int, str]]) -> Event:
     if "report_line" in fields:
         fields = {**fields, "report_line": places[event.fields["report_line"]][0]}
     return replace(event, locator=locator, last_line=last, raw=raw[:MAX_RECORD_CHARS], fields=fields)
-
-
-def _samples_at(samples: Samples, places: list[tuple[int, str]]) -> Samples:
-    return replace(samples, lines=array("q", [places[number][0] for number in samples.lines]))
 
 
 def _kept(entry: Mapping[str, object]) -> dict[str, str]:

@@ -134,6 +134,8 @@ def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[
     events.sort(key=lambda event: (event.locator.line, event.locator.line_end))
     measured = dialects.values() if any(rows.lines for rows in scanned.series) else ()
     samples = [s for dialect in measured if dialect.samples for s in dialect.samples(scanned, source)]
+    if backwards:
+        samples = [newest_first.placed_rows(s, lambda number: number, turn=True) for s in samples]
     return Parsed(tuple(events), tuple(samples), (), common_scope(records))
 
 

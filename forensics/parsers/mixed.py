@@ -8,7 +8,6 @@ is. A line is never lost: it belongs to a document or to the rest.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,7 @@ from ..model import Diagnostic, Event, Parsed, Samples, Scope
 from ..scan import Scanner
 from ..sources import HEAD_BYTES, HEAD_LINES, Format, Head, identify
 from .commands import owner_of, title_of
-from .newest_first import placed
+from .newest_first import placed, placed_rows
 from .shapes import SHAPES, Shape, is_fence, may_begin, speaks
 
 NAME = "mixed"
@@ -132,7 +131,7 @@ def _moved(parsed: Parsed, by: int) -> Parsed:
         return placed(item, lambda line: line + by)
 
     def samples(item: Samples) -> Samples:
-        return replace(item, lines=array("q", (line + by for line in item.lines)))
+        return placed_rows(item, lambda line: line + by)
 
     def diagnostic(item: Diagnostic) -> Diagnostic:
         return replace(item, line=item.line + by) if item.line else item

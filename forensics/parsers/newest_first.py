@@ -1,15 +1,17 @@
-"""Logs whose newest line comes first: Loki's `logcli`, Grafana's downloads, and what people copy from a console.
+"""Logs whose newest line comes first: `journalctl -r`, Loki's `logcli`, Grafana's downloads, a copy from a console.
 
 Such a log is read from its end, as if its lines were numbered backwards; afterwards every event gets its true lines.
 """
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ..model import Event, Locator, StampForm
+from ..model import Event, Locator, Samples, reading_order
 from ..scan import Line
 from .records import Record
 
@@ -26,9 +28,11 @@ def is_newest_first(times: Sequence[float]) -> bool:
 
 
 def times_of(records: Sequence[Record]) -> list[float]:
-    """The outer times of records that state their zone: a collector's, not an engine's."""
-    outer = (record.stamps[0] for record in records if record.stamps)
-    return [stamp.seconds for stamp in outer if stamp.form is StampForm.INSTANT]
+    """The outer times of the records, of the kind of stamp that most of them begin with."""
+    outer = [record.stamps[0] for record in records if record.stamps]
+    kinds = Counter((stamp.layer, stamp.form) for stamp in outer)
+    most = max(kinds, key=lambda kind: kinds[kind], default=None)
+    return [stamp.seconds for stamp in outer if (stamp.layer, stamp.form) == most]
 
 
 def turned(lines: Sequence[Line]) -> list[Line]:
@@ -43,16 +47,23 @@ def turned(lines: Sequence[Line]) -> list[Line]:
 def restored(events: Sequence[Event], lines: Sequence[Line]) -> list[Event]:
     """Events with the lines that they have in the file."""
     total = max((max(line.number, line.last) for line in lines), default=0) + 1
-    return [placed(event, lambda number: total - number) for event in events]
+    return [placed(event, lambda number: total - number, True) for event in events]
 
 
-def placed(event: Event, true: Callable[[int], int]) -> Event:
-    """An event whose line numbers are translated."""
+def placed(event: Event, true: Callable[[int], int], turn: bool = False) -> Event:
+    """An event whose line numbers are translated; `turn`: they come from a text that was turned around."""
     first, end = sorted((true(event.locator.line), true(event.locator.line_end)))
     fields = event.fields
     if any(name in fields for name in _LINES):
         fields = {name: true(value) if name in _LINES else value for name, value in fields.items()}
     return replace(
-        event, locator=Locator(event.locator.source, first, end), fields=fields,
+        event, locator=Locator(event.locator.source, first, end, turn or event.locator.newest_first), fields=fields,
         last_line=true(event.last_line) if event.last_line else None,
     )  # fmt: skip
+
+
+def placed_rows(samples: Samples, true: Callable[[int], int], turn: bool = False) -> Samples:
+    """A series whose line numbers are translated, as `placed` does with events."""
+    rows = (Locator.at(samples.source, order) for order in samples.lines)
+    lines = array("q", (reading_order(true(row.line), turn or row.newest_first) for row in rows))
+    return replace(samples, lines=lines)

@@ -41,7 +41,7 @@ def _instant(event: Event) -> float:
 def sort_key(event: Event) -> tuple[float, str, int]:
     """Time, then file and line: a total order that does not depend on the order of reading."""
     moment = event.time.utc_s
-    return (float("inf") if moment is None else moment, event.locator.source, event.locator.line)
+    return (float("inf") if moment is None else moment, event.locator.source, event.locator.order)
 
 
 def build(events: Iterable[Event]) -> Timeline:

@@ -107,7 +107,7 @@ def test_an_error_before_later_work_was_survived(b: ModuleType) -> None:
     w.answer("a", 900)
     (life,) = w.case().lives
     assert life.fatal is None
-    assert life.last_sign_line == life.end.locator.line
+    assert life.last_sign == life.end.locator.line
 
 
 def test_the_first_unsurvived_error_is_fatal(b: ModuleType) -> None:

@@ -205,11 +205,11 @@ def _instants(source: Source, lines: Sequence[str]) -> Iterator[datetime]:
 
 
 def _cri(moment: datetime, line: str) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.000000000Z stdout F {line}"
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}000Z stdout F {line}"
 
 
 def _timestamps(moment: datetime, line: str) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.000000000Z {line}"
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}000Z {line}"
 
 
 @pytest.mark.parametrize(
@@ -220,10 +220,20 @@ def test_what_a_collector_puts_around_a_line_does_not_matter(
 ) -> None:
     """The same lines behind the stamps of a container runtime or of `kubectl --timestamps`, at the same times."""
     before = original(name)
+    after = ask(_collected(name, before, wrap, 1, tmp_path))
+    assert after.cause == before.cause
+    assert CONFIDENCE_ORDER.index(after.report.diagnosis.verdict.confidence) <= CONFIDENCE_ORDER.index(
+        before.report.diagnosis.verdict.confidence
+    ), "a surer clock makes nothing less sure"
+
+
+def _collected(name: str, before: Answer, wrap: Callable[[datetime, str], str], step: int, folder: Path) -> Path:
+    """A sample whose engine logs a collector has stamped; with `step` -1 the newest line comes first."""
     bare = _bare_engine_sources(before)
     if not bare:
         pytest.skip("no engine log without an outer stamp")
-    bundle = copy_of(name, tmp_path)
+    folder.mkdir(exist_ok=True)
+    bundle = copy_of(name, folder)
     for source in bare:
         path = file_of(bundle, source.path)
         assert path is not None
@@ -231,13 +241,27 @@ def test_what_a_collector_puts_around_a_line_does_not_matter(
         lines = lines[:-1] if lines[-1] == "" else lines
         if any(not _ENGINE_STAMP.search(line) for line in lines[:1]):
             pytest.skip("the first line has no stamp to wrap it with")
-        text = "".join(wrap(moment, line) + "\n" for moment, line in zip(_instants(source, lines), lines, strict=True))
-        path.write_text(text, encoding="utf-8")
-    after = ask(bundle)
-    assert after.cause == before.cause
-    assert CONFIDENCE_ORDER.index(after.report.diagnosis.verdict.confidence) <= CONFIDENCE_ORDER.index(
-        before.report.diagnosis.verdict.confidence
-    ), "a surer clock makes nothing less sure"
+        moments = (m + timedelta(microseconds=n) for n, m in enumerate(_instants(source, lines)))
+        stamped = [wrap(moment, line) + "\n" for moment, line in zip(moments, lines, strict=True)]
+        path.write_text("".join(stamped[::step]), encoding="utf-8")
+    return bundle
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_direction_in_which_a_backend_shows_a_log_does_not_matter(name: str, tmp_path: Path) -> None:
+    """Newest line first is the default of Grafana, Kibana and `journalctl -r`: the same runs, ends and first cause."""
+    before = original(name)
+    up = ask(_collected(name, before, _timestamps, 1, tmp_path / "up"))
+    down = ask(_collected(name, before, _timestamps, -1, tmp_path / "down"))
+    assert down.verdict == up.verdict
+    assert _runs(down) == _runs(up)
+
+
+def _runs(answer: Answer) -> list[tuple[object, ...]]:
+    incident = answer.report.diagnosis.incidents[0]
+    first = incident.chain[0].finding if incident.chain else None
+    told = [(d.entity, d.time_s, d.exit_code, d.life is not None and d.life.start.text) for d in incident.deaths]
+    return [*told, (first.signature, first.event.text) if first is not None else ()]
 
 
 # -- the decisive line

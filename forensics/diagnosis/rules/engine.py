@@ -34,7 +34,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     life = death.life
     if life is None:
         return
-    known = [f for f in life.findings if f.role is Role.CAUSE and f.locator.line > life.last_sign_line]
+    known = [f for f in life.findings if f.role is Role.CAUSE and f.locator.order > life.last_sign]
     event = first_uncaught(case, life)
     if event is not None and all(_long_before(event, f) for f in known):
         yield _exception(case, life, event)
@@ -57,7 +57,7 @@ def _kv_budget(life: Life) -> Iterator[Finding]:
 def _long_before(event: Event, known: Finding) -> bool:
     """True when an exception came well before an error that a signature knows: a timeout may be its late echo."""
     a, b = event.time.utc_s, known.time.utc_s
-    return event.locator.line < known.locator.line and a is not None and b is not None and b - a > rank.SAME_MOMENT_S
+    return event.locator.order < known.locator.order and a is not None and b is not None and b - a > rank.SAME_MOMENT_S
 
 
 def _exception(case: Case, life: Life, event: Event) -> Finding:
@@ -74,8 +74,8 @@ def first_uncaught(case: Case, life: Life) -> Event | None:
     for event in case.of_kind("traceback"):
         if event.locator.source not in life.sources or event.locator.source != life.start.locator.source:
             continue
-        inside = life.start.locator.line <= event.locator.line <= life.end.locator.line
-        if not inside or event.locator.line <= life.last_sign_line or event.fields.get("chained"):
+        inside = life.start.locator.order <= event.locator.order <= life.end.locator.order
+        if not inside or event.locator.order <= life.last_sign or event.fields.get("chained"):
             continue
         if not event.complete:
             continue  # its last line is missing: what was raised is not known
@@ -95,7 +95,7 @@ def _silent(life: Life) -> Iterator[Finding]:
 
 def _hang(life: Life) -> Iterator[Finding]:
     waits = [
-        f for f in life.findings if f.signature == "vllm.shm_broadcast_wait" and f.locator.line > life.last_sign_line
+        f for f in life.findings if f.signature == "vllm.shm_broadcast_wait" and f.locator.order > life.last_sign
     ]
     if sum(f.event.count for f in waits) >= HANG_WAITS and life.ready is not None:
         yield conclude("first_hang", waits[0].event, {"waits": sum(f.event.count for f in waits)}, tuple(waits))

@@ -117,9 +117,8 @@ def _numbers(life: Life | None, failure: Finding) -> Finding | None:
     if "tried_to_allocate_gib" in failure.fields:
         return failure
     candidates = life.findings if life is not None else ()
-    return next(
-        (f for f in candidates if "tried_to_allocate_gib" in f.fields and f.locator.line >= failure.locator.line), None
-    )
+    later = (f for f in candidates if f.locator.order >= failure.locator.order)
+    return next((f for f in later if "tried_to_allocate_gib" in f.fields), None)
 
 
 def _arithmetic(failure: Finding) -> Iterator[Finding]:

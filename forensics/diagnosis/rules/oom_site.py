@@ -143,7 +143,7 @@ def first_failure(life: Life | None) -> Finding | None:
         return None
     lost = [f for f in life.findings if f.signature in OOM_SIGNATURES]
     return next(
-        (f for f in lost if f.locator.line > life.last_sign_line), lost[0] if lost and life.fatal in lost else None
+        (f for f in lost if f.locator.order > life.last_sign), lost[0] if lost and life.fatal in lost else None
     )
 
 
@@ -197,10 +197,10 @@ def phase_at(case: Case, life: Life, event: Event) -> Phase:
     for finding in life.findings:
         if finding.locator.source != event.locator.source:
             continue
-        if finding.locator.line >= event.locator.line:
+        if finding.locator.order >= event.locator.order:
             break
         signature = case.library.signatures.get(finding.signature)
         if signature is not None and signature.phase and signature.phase != Phase.DEAD:
             phase = max(phase, Phase(signature.phase), key=list(Phase).index)
-    worked = life.last_activity is not None and life.last_activity.locator.line < event.locator.line
+    worked = life.last_activity is not None and life.last_activity.locator.order < event.locator.order
     return Phase.SERVING if worked and phase in (Phase.UNKNOWN, Phase.STARTING) else phase

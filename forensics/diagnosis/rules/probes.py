@@ -101,7 +101,7 @@ def probe_kill_of(case: Case, death: Death) -> Finding | None:
         key=lambda f: (
             min(f.time.uncertainty_s, 3600.0) + abs((f.time.utc_s or moment) - moment),
             f.locator.source,
-            f.locator.line,
+            f.locator.order,
         ),
     )
 
