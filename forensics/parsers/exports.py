@@ -1,6 +1,6 @@
 """Logs downloaded from a log backend as one document: a JSON array or API answer, or a CSV table.
 
-Google Cloud Logging, CloudWatch (`filter-log-events`, Insights), Loki's API and Grafana's downloads, Elasticsearch and
+Google Cloud Logging (JSON and YAML), CloudWatch (`filter-log-events`, Insights), Loki's API and Grafana's downloads, Elasticsearch and
 Kibana, Datadog, Splunk, Azure Log Analytics, OpenTelemetry (OTLP). Each entry is read as the line of a log that it
 once was (`envelopes.shippers`). Backends show the newest entry first: such a file is read from its end.
 """
@@ -18,12 +18,13 @@ from ..model import Diagnostic, Event, Parsed, Severity
 from ..sources import Format, Head
 from .embedded import read_text
 from .envelopes.shippers import flat, is_shipped, moment, shipped
-from .json_yaml import read_json
+from .json_yaml import read_json, read_yaml
 from .k8s_cluster import event_events
 from .located import Array, Object, dig, objects_at, text_at
 from .newest_first import is_newest_first, placed, placed_rows
 
 MAX_BYTES = 512 << 20
+MAX_YAML_BYTES = 64 << 20
 MAX_ENTRIES = 1_000_000
 SNIFF_CHARS = 64 << 10
 _PEOPLE = frozenset({"user", "user_profile", "username", "author", "sender", "from", "from_name", "display_name"})
@@ -32,6 +33,8 @@ _LISTS: tuple[tuple[str, ...], ...] = (
     ("events",), ("hits", "hits"), ("entries",), ("logs",), ("data",), ("results",), ("items",), ("Records",),
 )  # fmt: skip
 """Where an API's answer keeps its entries."""
+_PAYLOADS = frozenset({"jsonPayload", "protoPayload", "textPayload"})
+"""Of a `LogEntry` of Google Cloud Logging."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,11 @@ def read(text: str, source: str) -> Parsed:
     return _read(list(_entries(text)), source)
 
 
+def read_yaml_entries(text: str, source: str) -> Parsed:
+    """What `gcloud logging read` prints unless it is asked for JSON: a YAML document an entry."""
+    return _read([entry for document in read_yaml(text) for entry in _of_document(document.value)], source)
+
+
 def _read(entries: list[_Entry], source: str) -> Parsed:
     problems: list[Diagnostic] = []
     if len(entries) > MAX_ENTRIES:
@@ -176,6 +184,11 @@ def _sniff_json(head: Head) -> int:
     found = [entry for entry, _ in zip(_entries(text[:SNIFF_CHARS]), range(20), strict=False)]
     ours = sum(_is_entry(entry.value) for entry in found)
     return 72 if found and ours >= 0.8 * len(found) else 0
+
+
+def _sniff_yaml(head: Head) -> int:
+    keys = {line.partition(":")[0] for line in head.lines if line[:1].isalpha()}
+    return 97 if {"insertId", "logName", "timestamp"} <= keys and keys & _PAYLOADS else 0
 
 
 def _is_object(line: str) -> bool:
@@ -261,5 +274,6 @@ def _sniff_csv(head: Head) -> int:
 
 FORMATS: tuple[Format, ...] = (
     Format("log.export", "log download (JSON)", _sniff_json, read, MAX_BYTES),
+    Format("log.yaml", "log download (YAML)", _sniff_yaml, read_yaml_entries, MAX_YAML_BYTES),
     Format("log.csv", "log download (CSV)", _sniff_csv, read_csv, MAX_BYTES),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from forensics.bundle import Bundle
 from forensics.ingest import ReadSource, read_bundle
@@ -138,6 +139,10 @@ OWNED = {
     "logcli-default.log": lines(lambda when, text: f'{when} {{container="vllm", pod="{POD}"}} {text}', ROWS[::-1]),
     "fluentbit.log": lines(lambda when, text: json.dumps({"time": when, "log": text, "kubernetes": K8S})),
     "google.json": json.dumps([entry(*row) for row in ROWS[::-1]], indent=2),
+    "google.yaml": "".join(
+        f"---\ninsertId: x{n}\nlogName: projects/acme/logs/stderr\n{yaml.safe_dump(entry(*row))}"
+        for n, row in reversed(list(enumerate(ROWS)))
+    ),
     "loki.json": json.dumps({"status": "success", "data": {"resultType": "streams", "result": [
         {"stream": {"pod": POD, "container": "vllm"}, "values": [
             [str(1763433660 + n) + "0" * 9, text] for n, (_, text) in reversed(list(enumerate(ROWS)))]}]}}),
