@@ -1,8 +1,8 @@
 """Logs downloaded from a log backend as one document: a JSON array or API answer, or a CSV table.
 
-Google Cloud Logging (JSON and YAML), CloudWatch (`filter-log-events`, Insights), Loki's API and Grafana's downloads, Elasticsearch and
-Kibana, Datadog, Splunk, Azure Log Analytics, OpenTelemetry (OTLP). Each entry is read as the line of a log that it
-once was (`envelopes.shippers`). Backends show the newest entry first: such a file is read from its end.
+Google Cloud Logging (JSON and YAML), CloudWatch (`filter-log-events`, Insights), Loki's API and Grafana's downloads,
+Elasticsearch and Kibana, Datadog, Splunk, Azure Log Analytics, OpenTelemetry (OTLP). Each entry is read as the line of
+a log that it once was (`envelopes.shippers`). Backends show the newest entry first: such a file is read from its end.
 """
 
 from __future__ import annotations
