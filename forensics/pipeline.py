@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+import regex
+
 from . import __version__, clocks, ingest, resources, timeline
 from .bundle import BLOCK_BYTES, Budget, Bundle
 from .clocks import ClockOptions
@@ -139,12 +141,16 @@ def _built_in() -> Library:
     return load(resources.patterns(), DERIVED, trusted=True)
 
 
+_RAISED = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt): \S")
+"""The last line of a traceback."""
+
+
 def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:
     """All signature hits, in timeline order.
 
     A text without any header, beside real sources or sentences, is hearsay (notes, a README), unless it is clearly some
     program's output: it holds a traceback, or several different messages of an engine. It is a quotation beside an
-    engine's own log; where there is none, an error with its numbers is the best that is known.
+    engine's own log; where there is none, an error with its numbers, or as Python prints it, is the best that is known.
     """
     events = tuple(events)
     channels = {event.channel for event in events}
@@ -155,7 +161,8 @@ def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:
     found = []
     for event, hit in hits:
         told = structured and event.channel == "plain" and event.locator.source not in programs
-        hearsay = told and heard and any(type(value) in (int, float) for value in hit.fields.values())
+        verbatim = any(type(value) in (int, float) for value in hit.fields.values()) or _RAISED.match(event.text)
+        hearsay = told and heard and bool(verbatim)
         s, quoted = hit.signature, hit.quoted or (told and not hearsay)
         found.append(
             Finding("", s.id, s.title, s.role, s.severity, event, hit.fields, quoted=quoted, hearsay=hearsay)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ..model import Diagnostic, Event, Parsed, Samples, Scope
 from ..scan import Scanner
 from ..sources import HEAD_BYTES, HEAD_LINES, Format, Head, identify
+from . import notes
 from .commands import owner_of, title_of
 from .newest_first import placed, placed_rows
 from .shapes import SHAPES, Shape, is_fence, may_begin, speaks
@@ -87,10 +88,14 @@ def cut(head: Head, data: bytes, whole: Format | None, formats: tuple[Format, ..
     if whole is not None and whole.name in _UNCUT:
         return None
     looked = data[:LOOK_BYTES]
-    if not may_begin(looked):
-        return None
     raw = looked.split(b"\n")
-    lines = tuple(line.rstrip("\r") for line in looked.decode("utf-8", "replace").removeprefix("\ufeff").split("\n"))
+    text = looked.decode("utf-8", "replace").removeprefix("\ufeff")
+    written = head.whole and (notes.is_named(head.path) or (whole is not None and whole.name == "notes"))
+    if written:
+        text = "\n".join(notes.unquoted(text.split("\n")))
+    if not may_begin(text.encode() if written else looked):
+        return None
+    lines = tuple(line.rstrip("\r") for line in text.split("\n"))
     parts = [_identified(part, lines, formats) for part in _parts(lines)]
     documents = _runs([part for part in parts if part.form is not None], parts, lines)
     if not documents or not _is_mixed(documents, parts, lines, whole):

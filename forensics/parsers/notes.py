@@ -7,6 +7,7 @@ of logs and tracebacks that were pasted between the sentences are read like ever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import regex
@@ -25,7 +26,7 @@ _NAMED = regex.compile(
     r"(?![a-z])[^/.]*(?:\.(?:txt|text|md|rst|org|adoc))?|[^/]+\.(?:md|markdown|rst|adoc))$",
     regex.IGNORECASE,
 )
-_QUOTED = regex.compile(r"^(?: {4}|> ?)", regex.MULTILINE)
+_QUOTED = regex.compile(r" {4}|> ?")
 """How Markdown marks a block that was pasted."""
 _COLLECTED = regex.compile(
     r"\W*(?i:collected|captured|gathered|taken|exported|saved|generated|collection time|capture time)"
@@ -35,12 +36,33 @@ _COLLECTED = regex.compile(
 
 def read(text: str, source: str) -> Parsed:
     """Sentences on the channel `notes`, pasted lines as a log, and the times of the capture."""
-    parsed = read_text(_QUOTED.sub("", text), source, "plain")
     lines = text.split("\n")
     fenced = _fenced(lines)
+    parsed = read_text("\n".join(unquoted(lines)), source, "plain")
     events = [replace(event, channel=CHANNEL) if _is_talk(event, lines, fenced) else event for event in parsed.events]
     events += _captures(lines, source)
     return replace(parsed, events=tuple(events))
+
+
+def unquoted(lines: Sequence[str]) -> list[str]:
+    """The lines, blocks that Markdown quotes or indents as a whole moved to the margin; fences keep what they hold."""
+    fenced = _fenced(lines)
+    found = list(lines)
+    block: list[int] = []
+    for index in range(len(lines) + 1):
+        if index < len(lines) and lines[index].strip() and index + 1 not in fenced:
+            block.append(index)
+            continue
+        if all(_QUOTED.match(lines[i]) for i in block):
+            for i in block:
+                found[i] = _QUOTED.sub("", lines[i], count=1)
+        block = []
+    return found
+
+
+def is_named(path: str) -> bool:
+    """Whether a file is notes by its name."""
+    return _NAMED.search(path.removesuffix("!")) is not None
 
 
 def _is_talk(event: Event, lines: list[str], fenced: frozenset[int]) -> bool:
@@ -49,7 +71,7 @@ def _is_talk(event: Event, lines: list[str], fenced: frozenset[int]) -> bool:
     return bare and number not in fenced and number <= len(lines) and prose.is_prose(lines[number - 1].rstrip("\r"))
 
 
-def _fenced(lines: list[str]) -> frozenset[int]:
+def _fenced(lines: Sequence[str]) -> frozenset[int]:
     """Numbers of the lines between the fences of Markdown."""
     inside, found = False, set()
     for number, line in enumerate(lines, 1):
@@ -76,7 +98,7 @@ def _captures(lines: list[str], source: str) -> list[Event]:
 
 def _sniff_named(head: Head) -> int:
     """By name; a log that somebody called `notes.txt` is surer of itself."""
-    return 30 if head.whole and _NAMED.search(head.path.removesuffix("!")) else 0
+    return 30 if head.whole and is_named(head.path) else 0
 
 
 def _sniff_prose(head: Head) -> int:

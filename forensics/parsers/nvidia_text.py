@@ -67,7 +67,8 @@ def _sniff(head: Head) -> int:
     if text.lstrip().startswith("=" * 10) and "NVSMI LOG" in text[:2000]:
         return 95
     first = head.lines[:10]
-    if any("(UUID: " in line and _LIST.fullmatch(line.strip()) for line in first):
+    filled = [line for line in first if line.strip()]
+    if filled and all("(UUID: " in line and is_listed(line) for line in filled):
         return 92
     if any(line.startswith("#") and _MONITOR.match(line) for line in first):
         return 92
@@ -76,6 +77,11 @@ def _sniff(head: Head) -> int:
         return 0
     failed = [line for line in lines if any(text in line for text in FAILURES)]
     return 90 if failed and len(failed) >= 0.3 * len(lines) else 0
+
+
+def is_listed(line: str) -> bool:
+    """A line of `nvidia-smi -L`."""
+    return (_LIST.fullmatch(line.rstrip()) or _LIST_MIG.fullmatch(line.rstrip())) is not None
 
 
 def _read(text: str, source: str) -> Parsed:

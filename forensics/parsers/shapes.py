@@ -18,6 +18,7 @@ from .dates import is_time
 from .docker import is_ps_header
 from .k8s_describe import starts_object
 from .k8s_tables import reader_of
+from .nvidia_text import is_listed
 from .records import clean, unwrap
 from .sections import begins_output
 from .tables import header_of
@@ -119,6 +120,10 @@ def _box_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
     return lambda index: index == first or _BOX_LINE.match(lines[index]) is not None
 
 
+def _is_list(lines: Lines, index: int) -> bool:
+    return lines[index].startswith("GPU ") and is_listed(lines[index])
+
+
 def _json_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
     last = next((i for i in range(first + 1, len(lines)) if lines[i][:1] in ("}", "]")), len(lines))
     return lambda index: index <= last
@@ -138,6 +143,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("described object", starts_object, _object_goes_on),
     Shape("table", _is_table, _row_goes_on),
     Shape("nvidia-smi", _is_box, _box_goes_on, exact=True),
+    Shape("nvidia-smi -L", _is_list, lambda lines, first: lambda index: is_listed(lines[index]), exact=True),
     Shape(
         "nvidia-smi -q", lambda lines, i: lines[i].startswith("=====") and "NVSMI LOG" in lines[i], _quiet
     ),
@@ -160,9 +166,9 @@ SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 
 _HINT = re.compile(
-    rb"\n(?:Name: +\S|NAME(?:SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |=====|"
-    rb"timestamp, |index, |apiVersion: |[{\[]\r?\n|# (?:HELP|TYPE) |\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |"
-    rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |USER +PID|[ ]+PID |"
+    rb"\n(?:Name: +\S|NAME(?:SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |"
+    rb"GPU \d+: |=====|timestamp, |index, |apiVersion: |[{\[]\r?\n|# (?:HELP|TYPE) |"
+    rb"\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |USER +PID|[ ]+PID |"
     rb"[ ]+Local time: |low \d+\r?\n|```|\{code|\{noformat|[-#*=+>]{1,12} ?(?:\w+: ?)?"
     rb"(?:kubectl|oc|docker|nvidia-smi|journalctl|dmesg|free|df|ps|top|cat|ssh|systemctl|ray|curl|date)\b|==> |### |"
     rb"[\w.@:~/\[ -]{0,60}[$#%] (?:sudo )?"

@@ -31,6 +31,34 @@ def read(folder: Path, name: str, text: str) -> ReadSource:
     return item
 
 
+TICKET = """**Ticket 4471: a 7B model does not fit on an 80 GB card**
+
+> We asked for one slice, as the platform's page says.
+
+Attached:
+
+    GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-4cf8db2d-06c0-7d70-1a51-e59b25b2c16c)
+      MIG 1g.10gb     Device  0: (UUID: MIG-0a4c9e6b-1c5c-5d0e-9a83-6f3a3b9df2b1)
+
+    (EngineCore_DP0 pid=130) ERROR 12-02 11:20:44 [core.py:842] EngineCore failed to start.
+    (EngineCore_DP0 pid=130) ERROR 12-02 11:20:45 [core.py:842] No more.
+
+Traceback (most recent call last):
+  File "/opt/serve.py", line 3, in <module>
+    main()
+ValueError: not indented as a whole
+"""
+
+
+def test_a_block_that_is_indented_as_a_whole_is_read_at_the_margin(tmp_path: Path) -> None:
+    """Both outputs of the ticket speak, each in its format; a traceback keeps its own indentation."""
+    item = read(tmp_path, "ticket.md", TICKET)
+    kinds = {event.locator.line: (event.kind, event.channel) for event in item.parsed.events}
+    assert (kinds[7][0], kinds[10], kinds[11]) == ("gpu_state", ("log", "engine"), ("log", "engine"))
+    (error,) = (event for event in item.parsed.events if event.kind == "traceback")
+    assert error.fields["exception"] == "ValueError"
+
+
 def test_prose_is_kept_apart_from_what_was_pasted(tmp_path: Path) -> None:
     """Sentences speak on a channel that no signature hears; the header, the fence and the times are facts."""
     item = read(tmp_path, "README.txt", NOTES)
