@@ -36,6 +36,7 @@ from . import (
     proxy,
     ray,
     readings,
+    recordings,
     runtime,
     sacct,
     sadf,
@@ -102,4 +103,5 @@ FORMATS: tuple[Format, ...] = (
     *leftovers.FORMATS,
     output.FORMAT,
     *notes.FORMATS,
+    *recordings.FORMATS,
 )

@@ -1,4 +1,4 @@
-"""What people put beside the evidence: READMEs, notes, tickets, saved web pages, and earlier reports of this tool.
+"""What people put beside the evidence: READMEs, notes, tickets, and earlier reports of this tool.
 
 Prose is kept, so that it can be quoted, but on a channel of its own: what somebody thought is never evidence. Pieces
 of logs and tracebacks that were pasted between the sentences are read like every log. A time of the capture
@@ -17,6 +17,7 @@ from ..sources import Format, Head
 from . import host_clock, log, prose
 from .dates import date_command
 from .embedded import read_text
+from .records import clean
 from .sections import cut
 
 CHANNEL = "notes"
@@ -68,7 +69,7 @@ def is_named(path: str) -> bool:
 def _is_talk(event: Event, lines: list[str], fenced: frozenset[int]) -> bool:
     number = event.locator.line
     bare = event.kind == "log" and not event.stamps
-    return bare and number not in fenced and number <= len(lines) and prose.is_prose(lines[number - 1].rstrip("\r"))
+    return bare and number not in fenced and number <= len(lines) and prose.is_prose(clean(lines[number - 1]).rstrip("\r"))
 
 
 def _fenced(lines: Sequence[str]) -> frozenset[int]:
@@ -119,10 +120,6 @@ def _sniff_own(head: Head) -> int:
     return 99 if marked or (text.startswith("# ") and "`oomforensics verify " in text) else 0
 
 
-def _sniff_html(head: Head) -> int:
-    return 90 if regex.match(r"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html)\b", head.text[:400].lower()) else 0
-
-
 def _nothing(text: str, source: str) -> Parsed:
     return Parsed()
 
@@ -131,5 +128,4 @@ FORMATS: tuple[Format, ...] = (
     Format("notes", "notes", _sniff_named, read, MAX_BYTES),
     Format("notes", "notes", _sniff_prose),
     Format("notes.report", "report of this tool, not evidence", _sniff_own, _nothing),
-    Format("notes.html", "web page, not analysed", _sniff_html, _nothing),
 )

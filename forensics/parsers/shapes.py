@@ -168,7 +168,8 @@ SHAPES: tuple[Shape, ...] = (
 _HINT = re.compile(
     rb"\n(?:Name: +\S|NAME(?:SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |"
     rb"GPU \d+: |=====|timestamp, |index, |apiVersion: |[{\[]\r?\n|# (?:HELP|TYPE) |"
-    rb"\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |USER +PID|[ ]+PID |"
+    rb"\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |"
+    rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |USER +PID|[ ]+PID |"
     rb"[ ]+Local time: |low \d+\r?\n|```|\{code|\{noformat|[-#*=+>]{1,12} ?(?:\w+: ?)?"
     rb"(?:kubectl|oc|docker|nvidia-smi|journalctl|dmesg|free|df|ps|top|cat|ssh|systemctl|ray|curl|date)\b|==> |### |"
     rb"[\w.@:~/\[ -]{0,60}[$#%] (?:sudo )?"
