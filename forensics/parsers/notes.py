@@ -69,7 +69,9 @@ def is_named(path: str) -> bool:
 def _is_talk(event: Event, lines: list[str], fenced: frozenset[int]) -> bool:
     number = event.locator.line
     bare = event.kind == "log" and not event.stamps
-    return bare and number not in fenced and number <= len(lines) and prose.is_prose(clean(lines[number - 1]).rstrip("\r"))
+    if not bare or number in fenced or number > len(lines):
+        return False
+    return prose.is_prose(clean(lines[number - 1]).rstrip("\r"))
 
 
 def _fenced(lines: Sequence[str]) -> frozenset[int]:

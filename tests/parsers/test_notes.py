@@ -1,4 +1,4 @@
-"""Notes are quoted and no evidence; what was pasted into them is read; reports of this tool and web pages are put aside."""
+"""Notes are quoted and no evidence; what was pasted into them is read; reports of this tool are put aside."""
 
 from __future__ import annotations
 
@@ -103,10 +103,9 @@ def test_a_log_called_notes_is_a_log(tmp_path: Path) -> None:
     ("old.md", "# Post-mortem: x\n\ntorch.OutOfMemoryError: CUDA out of memory.\n\nCheck with `oomforensics verify r.json B`.\n", "notes.report"),
     ("old.json", '{\n "schema_version": "1.0",\n "tool": {\n  "name": "oomforensics"\n }\n}\n', "notes.report"),
     ("old.html", '<!doctype html>\n<html><head>\n<meta name="generator" content="oomforensics 9.9">\n</head></html>\n', "notes.report"),
-    ("page.html", "<!DOCTYPE html>\n<html><body>CUDA out of memory</body></html>\n", "notes.html"),
     ("prompt.log", "INFO 11-18 02:41:07 [logger.py:1] prompt: `oomforensics verify r.json B`\n" * 3, "log"),
 ])  # fmt: skip
-def test_reports_and_pages(tmp_path: Path, name: str, text: str, form: str) -> None:
+def test_reports(tmp_path: Path, name: str, text: str, form: str) -> None:
     """An earlier report quotes evidence; it must not become evidence. Its words inside a log change nothing."""
     item = read(tmp_path, name, text)
     assert item.source.format == form
