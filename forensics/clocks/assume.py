@@ -28,6 +28,8 @@ _SHARED_PRIOR = 0.8
 _MAJORITY = 0.6
 _CAPTURE_SLACK_S = 600.0
 _CLEAR_S = 60.0
+_OPEN_S = 1800.0
+"""More doubt than this leaves the zone open."""
 _PROBES = 64
 _ROUNDS = 8
 _JOURNALS = frozenset({"journal", "klog", "syslog", "dmesg"})
@@ -49,8 +51,11 @@ def settle(network: Network, hints: Hints, declared: Mapping[int, Declared]) -> 
         found = [(lane, _assume(network, hints, lane, declared, shared)) for lane in open_lanes]
         ranked = sorted(found, key=lambda item: (_rank(item[1]), item[0].index))
         clear = [item for item in ranked if _rank(item[1])[1] < _CLEAR_S]
-        for lane, solution in clear or ranked:
+        containers = [item for item in ranked if not item[0].node]  # in UTC far more often than nodes are
+        for lane, solution in clear or containers or ranked:
             if lane.index not in network.solutions:
+                if not clear:  # what was settled in this round may tell the zone
+                    solution = _assume(network, hints, lane, declared, shared)
                 network.add(lane.index, solution)
                 network.spread(named)
         if not clear and all(lane.key.layer == "dmesg" for lane in open_lanes):
@@ -175,12 +180,7 @@ def _priors(network: Network, lane: Lane) -> tuple[dict[float, float], str]:
     """What is usual, and what neighbours do, in words as well."""
     own: list[tuple[float, Lane]] = []
     others: list[tuple[float, Lane]] = []
-    for other in network.lanes.lanes:
-        solution = network.solutions.get(other.index)
-        if solution is None or other.node != lane.node or other.key.form not in _LOCAL_FORMS:
-            continue
-        if solution.doubt_s > 1800 or solution.offset_s is None:
-            continue
+    for other, solution in _neighbours(network, lane):
         if _together(lane, other):
             own.append((_offset_near(solution, other, lane), other))
         elif solution.note != BY_POD:
@@ -205,6 +205,20 @@ def _priors(network: Network, lane: Lane) -> tuple[dict[float, float], str]:
             priors[offset_s] = priors.get(offset_s, 0.0) + strength
             return priors, f"zone taken from {alike[0].key.source}"
     return priors, "nothing ties it to UTC: UTC assumed"
+
+
+def _neighbours(network: Network, lane: Lane) -> Sequence[tuple[Lane, Solution]]:
+    """Solved lanes of the same kind, the sure ones where there are any: on one node even an open zone is the same."""
+    found = [
+        (other, solution)
+        for other in network.lanes.lanes
+        if (solution := network.solutions.get(other.index)) is not None
+        and other.node == lane.node
+        and other.key.form in _LOCAL_FORMS
+        and solution.offset_s is not None
+    ]
+    sure = [(other, s) for other, s in found if s.doubt_s - other.year_doubt_s <= _OPEN_S]  # a zone stays in any year
+    return sure or (found if lane.node else [])
 
 
 def _together(lane: Lane, other: Lane) -> bool:

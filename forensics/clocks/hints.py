@@ -17,6 +17,8 @@ from .weak import Hint
 
 TO_FIRST_LINE_S = 180.0
 """From a container's start to its first log line."""
+_IMPORTS_S = 30.0
+"""As long as an engine imports its libraries before it prints anything."""
 _TO_END_S = 120.0
 """From the last log line to a container's end."""
 _AT_ONCE_S = 12.0
@@ -37,9 +39,22 @@ _MOST_NEIGHBOURS = 3
 _NEXT_LINES = 3
 _NEXT_S = 60.0
 """How far apart neighbouring lines of a busy file are."""
+_READ = 2000
+"""Characters of a line that are looked at."""
+_GPU_ERROR = regex.compile(r"CUDA error|NCCL error|illegal memory access|device-side assert|uncorrectable ECC")
 _TOKEN = regex.compile(r"(?<![0-9a-fA-F])[0-9a-f]{24,64}(?![0-9a-fA-F])")
+_OF_A_KILL = regex.compile(r"killed by the OOM killer|Failed with result 'oom-kill'|status=9/KILL|died unexpectedly")
+"""What systemd and vLLM print within seconds of the kernel's kill."""
 _LIFE_KINDS = frozenset({"container_started", "container_terminated", "container_died", "container_kill"})
 _DEATHS = frozenset({"container_terminated", "container_died", "kernel_oom", "unit_exit"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    first_s: float
+    last_s: float
+    errors_s: tuple[float, ...]
+    """Its first words about a broken GPU."""
 
 
 @dataclass(slots=True)
@@ -59,6 +74,9 @@ class Hints:
     deaths: list[float] = field(default_factory=list)
     oom_ends: list[float] = field(default_factory=list)
     """Ends of containers that are said to have been killed for their memory."""
+    kernel_kills: list[float] = field(default_factory=list)
+    engines: list[_Engine] = field(default_factory=list)
+    """Logs of engines, also those that are only taken for UTC, as containers are: for nodes that nothing ties."""
     tokens: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
     """Rare id → (lane index, instant) in solved lanes."""
     members: dict[int, list[tuple[int, Event]]] = field(default_factory=lambda: defaultdict(list))
@@ -72,6 +90,8 @@ class Hints:
             store.clear()
         self.deaths.clear()
         self.oom_ends.clear()
+        self.kernel_kills.clear()
+        self.engines.clear()
         lanes = self.network.lanes
         lasts = [
             solution.at(lane.lines[-1], lane.walls[-1])[0]
@@ -90,6 +110,18 @@ class Hints:
             if known is not None and known[1] <= _NEAR_S:
                 self._remember(event, known[0], lane)
         self.deaths.sort()
+        self.engines += [
+            self._engine(lane)
+            for lane in lanes.lanes
+            if lane.key.layer == "engine" and lane.ordered and lane.index in self.network.solutions
+        ]
+
+    def _engine(self, lane: Lane) -> _Engine:
+        solution = self.network.solutions[lane.index]
+        first, last = (solution.at(lane.lines[i], lane.walls[i])[0] for i in (0, -1))
+        told = (p for p, event in self.members.get(lane.index, ()) if _GPU_ERROR.search(event.text[:_READ]))
+        errors = [solution.at(lane.lines[p], lane.walls[p])[0] for _, p in zip(range(_FEW), told, strict=False)]
+        return _Engine(first, last, tuple(errors))
 
     def _remember(self, event: Event, seconds: float, lane: int) -> None:
         if event.kind == "container_started":
@@ -102,6 +134,8 @@ class Hints:
                 self.oom_ends.append(seconds)
         if event.kind in _DEATHS:
             self.deaths.append(seconds)
+        if event.kind == "kernel_oom":
+            self.kernel_kills.append(seconds)
         for token in tokens(event):
             if len(self.tokens[token]) < _MOST_PER_TOKEN:
                 self.tokens[token].append((lane, seconds))
@@ -118,7 +152,21 @@ class Hints:
     def of(self, lane: Lane) -> list[Hint]:
         """Everything that is known about when the lane's lines were written."""
         hints = [*self._tail(lane), *self._drops(lane), *self._shared(lane), *self._beside(lane), *self._kills(lane)]
-        return hints if lane.node else [*hints, *self._life(lane)]
+        return [*hints, *(self._of_engines(lane) if lane.node else self._life(lane))]
+
+    def _of_engines(self, lane: Lane) -> Iterator[Hint]:
+        """A node's words of a container or a GPU, beside what the engine in it says of itself."""
+        for position, event in self.members.get(lane.index, ()):
+            wall = lane.walls[position]
+            for engine in self.engines:
+                if event.kind == "container_started":
+                    yield Hint(f"start {wall}", wall, engine.first_s - TO_FIRST_LINE_S, engine.first_s + 2, 0.7)
+                    yield Hint(f"start {wall}", wall, engine.first_s - _IMPORTS_S, engine.first_s + 2, 1.5)
+                elif event.kind in _DEATHS and event.kind != "kernel_oom":
+                    yield Hint(f"end {wall}", wall, engine.last_s - 2, engine.last_s + _AT_ONCE_S, 0.7)
+                elif event.kind == "xid":
+                    for error_s in engine.errors_s:
+                        yield Hint("xid", wall, error_s - _AT_ONCE_S, error_s + _AT_ONCE_S, EXACT)
 
     def _life(self, lane: Lane) -> Iterator[Hint]:
         """A container's first line comes soon after its start, its last line shortly before its end."""
@@ -135,13 +183,17 @@ class Hints:
             yield Hint("end", lane.walls[-1], end - _AT_ONCE_S, end + 1, EXACT * weight)
 
     def _kills(self, lane: Lane) -> Iterator[Hint]:
-        """The kernel's kill of a container's process, and the end of a container whose reason is OOMKilled."""
-        ends = sorted(set(self.oom_ends))
-        weight = EXACT * min(1.0, _FEW / len(ends)) if ends else 0.0
+        """The kernel's kill, and what tells of it elsewhere: a container's reason, its unit, the engine's parent."""
+        ends, kills = sorted(set(self.oom_ends)), sorted(set(self.kernel_kills))
         for position, event in self.members.get(lane.index, ()):
             if event.kind == "kernel_oom":
                 for end in ends:
+                    weight = EXACT * min(1.0, _FEW / len(ends))
                     yield Hint("kill", lane.walls[position], end - _KILLED_S, end + 2, weight)
+            elif kills and _OF_A_KILL.search(event.text):
+                for kill in kills:
+                    weight = EXACT * min(1.0, _FEW / len(kills))
+                    yield Hint("kill", lane.walls[position], kill - 2, kill + _KILLED_S, weight)
 
     def _tail(self, lane: Lane) -> Iterator[Hint]:
         """A log of something that still runs ends at the capture."""
@@ -194,7 +246,7 @@ class Hints:
 
 def tokens(event: Event) -> set[str]:
     """Long ids on a line of a log, and the pod of a step in a container's life."""
-    found = set(_TOKEN.findall(event.text[:2000]))
+    found = set(_TOKEN.findall(event.text[:_READ]))
     if event.scope.container_id:
         found.add(event.scope.container_id)
     if event.scope.pod and (event.kind in _LIFE_KINDS or event.fields.get("reason") in ("Killing", "Started")):

@@ -58,6 +58,9 @@ def choose(hints: Iterable[Hint], priors: Mapping[float, float], possible: Seque
     }
     ranked = sorted(possible, key=lambda offset_s: (-totals[offset_s], -priors.get(offset_s, 0.0), abs(offset_s)))
     best = ranked[0]
+    usual = max((offset_s for offset_s in possible if offset_s in priors), key=lambda o: priors[o], default=best)
+    if totals[best] - totals[usual] < CLEAR_MARGIN:  # what may be chance moves no clock
+        best = usual
     margin = totals[best] - totals[ranked[1]] if len(ranked) > 1 else float("inf")
     clear = margin >= CLEAR_MARGIN and (totals[best] >= CLEAR_SCORE or len(ranked) == 1)
     rivals = [offset_s for offset_s in possible if totals[best] - totals[offset_s] < CLEAR_MARGIN]
