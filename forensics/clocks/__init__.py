@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from ..model import Clock, Diagnostic, Event, Parsed, Samples, Source, StampForm
 from . import ages, anchors, apply, assume, boots, declared, lanes, skew, steps, table, years
@@ -86,7 +87,9 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     stepped = steps.find(found, network.solutions)
     captured = _captured(network, given_s)
     newest_s = newest.seconds if newest is not None else None
-    captures = ages.captures(found, sources, captured, newest_s, given_s, _last_s(network))
+    if newest is None or not newest.sure:  # a copy made months later has new file times
+        newest_s = _last_s(network, inf) or newest_s
+    captures = ages.captures(found, sources, captured, newest_s, given_s, _last_s(network, _CLEAR_S))
     skews = skew.of_hosts(found, stepped, dict(options.skew))
     solved = apply.Clocks(
         found, network.solutions, captures, skews, stepped, hints.ends, recorded, hints.starts
@@ -107,13 +110,13 @@ def _captured(network: Network, given_s: float | None) -> list[float]:
     return [given_s] if given_s is not None else sorted(set(boots.recorded(network).values()))
 
 
-def _last_s(network: Network) -> float | None:
-    """The newest reading of all lanes whose clock is clear."""
+def _last_s(network: Network, most_doubt_s: float) -> float | None:
+    """The newest reading of all lanes whose clock is no more open than this."""
     lasts = [
         solution.at(lane.lines[position], lane.walls[position])[0]
         for lane in network.lanes.lanes
         if (solution := network.solutions.get(lane.index))
-        and solution.doubt_s < _CLEAR_S
+        and solution.doubt_s < most_doubt_s
         and lane.key.layer != lanes.EMBEDDED_LAYER
         for position in [max(range(len(lane.walls)), key=lane.walls.__getitem__)]
     ]
