@@ -22,6 +22,8 @@ JOIN_S = 45.0
 UNDATED_S = 3600.0
 LINGER_S = 180.0
 """A container may outlive its dead engine this long (watchdogs, grace periods)."""
+RESTART_S = 600.0
+"""A restart follows its death within this, back-off and pulling of the image included."""
 PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill", "kubelet.probe_unhealthy")
 WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
 _INSTANCE = regex.compile(r"[-_]\d+$")
@@ -235,11 +237,17 @@ def _gap(draft: _Draft, when: float | None, uncertainty_s: float, is_kill: bool)
 
 
 def _sole_engine(drafts: Sequence[_Draft], event: Event) -> str:
-    """A kill without a container in its path belongs to the only engine there is, when the victim looks like one."""
+    """A kill without a container in its path belongs to the only engine there is, when the victim looks like one.
+
+    Not when the first run that is known began long after the kill: then it was somebody else's process.
+    """
     if not ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))):
         return ""
-    names = {draft.entity for draft in drafts if draft.life is not None}
-    return next(iter(names)) if len(names) == 1 else ""
+    runs = [(draft.entity, draft.life.start.time) for draft in drafts if draft.life is not None]
+    names = {entity for entity, _ in runs}
+    latest_s = event.time.latest_s + RESTART_S
+    later = event.time.utc_s is not None and all(t.utc_s is not None and t.earliest_s > latest_s for _, t in runs)
+    return next(iter(names)) if len(names) == 1 and not later else ""
 
 
 def _finish(draft: _Draft) -> Death:

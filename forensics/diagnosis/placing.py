@@ -126,6 +126,8 @@ class _Pod:
     ends: list[float] = field(default_factory=list)
     gpus: int = 0
     described: bool = False
+    born_s: float | None = None
+    """When a pod with a name of its own (not a StatefulSet's) was started on its node."""
 
 
 def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[Samples]) -> None:
@@ -239,6 +241,8 @@ def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
             pod.starts.append(event.time.utc_s)
         elif isinstance(started, int | float):
             pod.starts.append(float(started))
+            if event.kind == "pod_status" and workload_of(name) != name.partition(":")[2]:
+                pod.born_s = float(started)
         if event.kind == "container_terminated" and event.time.utc_s is not None:
             pod.ends.append(event.time.utc_s)
     return list(pods.values())
@@ -249,6 +253,8 @@ def _fit(log: _Log, pod: _Pod) -> tuple[int, str]:
     points, reason = 0, ""
     if log.sure and log.starts <= 1 and any(_outlives(log, end) for end in pod.ends):
         return -1, ""  # a replica of the same service: it goes on where this container ended
+    if log.sure and pod.born_s is not None and log.first_s is not None and log.first_s < pod.born_s - _KILL_S:
+        return -1, ""  # a replica, or the pod before this one
     model = str(log.arguments.get("model") or log.arguments.get("model_tag") or "")
     served = log.arguments.get("served_model_name")
     names = {model, *(map(str, served) if isinstance(served, list | tuple) else [str(served or "")])} - {""}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -275,3 +276,83 @@ def test_a_tool_prints_one_zone_on_a_node(b: ModuleType) -> None:
     solved = b.solve(loop, journal, once)
     event = next(event for event in solved.events if event.locator.source == "nvidia-smi-1.txt")
     assert (abs(event.time.utc_s - (death - 500)) <= 1, event.time.uncertainty_s <= 2) == (True, True)
+
+
+def engine_log(b: ModuleType, times: list[float]) -> Any:
+    """An engine in a container that prints UTC, without a year."""
+    found = b.Print("engine.log")
+    for serial, true_s in enumerate(times):
+        found.line(true_s, b.message(serial), (b.stamp(b.YEARLESS, "engine", true_s),), "engine")
+    return found
+
+
+def test_starts_and_exits_tie_a_node_to_the_engine(b: ModuleType) -> None:
+    """Nothing but the life of the container is told by both: the kubelet's local time is half an hour off the grid."""
+    start = b.at("2026-03-02 10:00:00")
+    kubelet = b.Print("kubelet.txt", scope=Scope(host="gpu-node-7"))
+    for serial, (true_s, kind) in enumerate(
+        [(start - 8, "container_started"), (start + 240, "log"), (start + 246, "container_terminated")]
+    ):
+        stamps = (b.stamp(b.YEARLESS, "journal", true_s, "Asia/Kolkata"),)
+        kubelet.line(true_s, b.message(1000 + serial), stamps, "kubelet", kind, Scope(pod="chat-0"))
+    solved = b.solve(kubelet, engine_log(b, [start + 6 * i for i in range(41)]), year=2026)
+    assert b.clock(solved, "kubelet.txt", "journal").zone == "UTC+05:30"
+    assert max(abs(error) for error in b.errors(solved, kubelet)) <= 1
+
+
+def test_an_xid_ties_the_kernel_to_the_engine(b: ModuleType) -> None:
+    """The driver's line and the CUDA error are one fact; the kubelet of that node has the same zone."""
+    start = b.at("2026-03-02 22:00:00")
+    engine = engine_log(b, [start + 6 * i for i in range(41)])
+    failed = b.stamp(b.YEARLESS, "engine", start + 247)
+    engine.line(start + 247, "RuntimeError: CUDA error: an illegal memory access was encountered", (failed,), "engine")
+    prints = []
+    for path, kind in (("kern.log", "xid"), ("kubelet.txt", "log")):
+        node = b.Print(path, scope=Scope(host="gpu-node-7"))
+        stamps = (b.stamp(b.YEARLESS, "journal", start + 246, "America/Chicago"),)
+        node.line(start + 246, b.message(len(path)), stamps, "kernel", kind)
+        prints.append(node)
+    solved = b.solve(engine, *prints)
+    for node in prints:
+        assert b.clock(solved, node.path, "journal").zone == "UTC-06:00"
+
+
+def test_a_unit_that_tells_of_a_kill_ties_its_journal(b: ModuleType) -> None:
+    """`dmesg` in seconds since boot, recorded by `uptime`, and a journal in local time, without one line in common."""
+    killed = b.at("2026-06-09 20:14:31")
+    dmesg = b.Print("dmesg.txt", scope=Scope(host="gpu-node-7"))
+    for serial, true_s in enumerate([killed - 3000, killed - 1000, killed]):
+        inner = b.stamp(b.INSTANT, "runtime", true_s, "UTC", 1e-6)
+        boot = b.boot(true_s - b.at("2026-05-30 11:00:00"))
+        dmesg.line(true_s, b.message(serial), (boot, inner), "kernel", "kernel_oom" if true_s == killed else "log")
+    journal = b.Print("journal.txt", scope=Scope(host="gpu-node-7"))
+    for serial, true_s in enumerate([killed - 7000, killed - 3500, killed + 0.4]):
+        text = "vllm.service: A process of this unit has been killed by the OOM killer." if serial == 2 else b.message(50 + serial)
+        journal.line(true_s, text, (b.stamp(b.YEARLESS, "journal", true_s, "America/Chicago"),), "systemd")
+    solved = b.solve(dmesg, journal)
+    assert b.clock(solved, "journal.txt", "journal").zone == "UTC-05:00"
+
+
+def test_one_weak_hint_moves_no_clock(b: ModuleType) -> None:
+    """A table need not end where the newest log does: half a reason for another zone is none."""
+    newest = b.at("2026-03-02 15:00:00")
+    log = b.Print("app.log")
+    for serial in range(20):
+        log.line(newest - serial, b.message(serial), (b.stamp(b.INSTANT, "cri", newest - serial),), "engine")
+    table = b.Print("smi.csv")
+    table.series("gpu_memory_used_mib", b.LOCAL, "nvidia-smi", [(b.at("2026-03-02 10:00:00") - 60 * i, 1.0) for i in range(9, -1, -1)])
+    clock = b.clock(b.solve(log, table), "smi.csv", "nvidia-smi")
+    assert (clock.zone, clock.verdict) == ("UTC", "assumed")
+
+
+def test_without_a_dated_line_ages_count_from_the_newest_log(b: ModuleType) -> None:
+    """The files were copied half a year later: their times say nothing about `kubectl get events`."""
+    end = b.at("2026-03-02 10:04:00")
+    late = b.at("2026-09-20 08:00:00")
+    log = engine_log(b, [end - 6 * i for i in range(40, -1, -1)])
+    table = b.Print("events.txt", mtime_s=late)
+    log.mtime_s = late
+    table.line(end - 300, "Back-off restarting failed container", (b.age(300, 60),), "k8s", "k8s_event", reason="BackOff")
+    solved = b.solve(log, table)
+    (told,) = (event.time.utc_s for event in solved.events if event.locator.source == "events.txt")
+    assert abs(told - (end - 300)) < 120

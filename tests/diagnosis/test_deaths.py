@@ -82,6 +82,17 @@ def test_a_kill_without_a_container_hits_the_only_engine(b: ModuleType) -> None:
         assert any(e.kind == "kernel_oom" for e in engine.witnesses) is found, comm
 
 
+def test_a_kill_long_before_the_first_run_is_somebody_elses(b: ModuleType) -> None:
+    """A bare `python3` on the node, half an hour before the engine came: not the engine. A restart may follow a kill."""
+    for start_s, own in ((1800.0, False), (40.0, True)):
+        w = b.World()
+        w.kill("dmesg", 0, "node", uid="", cid="", comm="python3")
+        w.start("a", start_s, ready=False)
+        w.fail("a", start_s + 30, "ValueError: Bfloat16 is only supported on GPUs with compute capability 8.0")
+        entities = {d.entity for d in w.case().deaths if any(e.kind == "kernel_oom" for e in d.witnesses)}
+        assert (entities == {"file:a"}) is own
+
+
 @pytest.mark.parametrize(
     ("code", "reason", "shutdown", "graceful"),
     [

@@ -107,6 +107,16 @@ def test_a_log_that_outlives_a_container_is_another_ones(b: ModuleType) -> None:
     assert owner(w.case(), "a.log") == "file:a.log"
 
 
+def test_a_log_from_before_a_pod_is_another_ones(b: ModuleType) -> None:
+    """A Deployment's pod did not write what was written before it was started; a StatefulSet's name comes again."""
+    for pod, joined in (("chat-6f9c7d5b8-x2k4p", False), ("chat-0", True)):
+        w = b.World()
+        w.start("a.log", 0, model="acme/chat-14b")
+        w.pod(name=pod)
+        w.add("describe.txt", 7000, "pod status", "pod_status", "k8s", Scope(pod=pod), started_s=b.T0 + 7000.0)
+        assert (owner(w.case(), "a.log") == f"pod:{pod}") is joined
+
+
 @pytest.mark.parametrize(
     ("kill_s", "comm", "second_log_s", "pod", "joined"),
     [
