@@ -321,7 +321,7 @@ def test_a_unit_that_tells_of_a_kill_ties_its_journal(b: ModuleType) -> None:
     """`dmesg` in seconds since boot, recorded by `uptime`, and a journal in local time, without one line in common."""
     killed = b.at("2026-06-09 20:14:31")
     dmesg = b.Print("dmesg.txt", scope=Scope(host="gpu-node-7"))
-    for serial, true_s in enumerate([killed - 3000, killed - 1000, killed]):
+    for serial, true_s in enumerate([killed - 3000, killed - 1000, killed, killed + 9000]):
         inner = b.stamp(b.INSTANT, "runtime", true_s, "UTC", 1e-6)
         boot = b.boot(true_s - b.at("2026-05-30 11:00:00"))
         dmesg.line(true_s, b.message(serial), (boot, inner), "kernel", "kernel_oom" if true_s == killed else "log")
