@@ -21,6 +21,9 @@ _START_LAG_S = 3.0
 """Image check, creation and start of a container follow each other within this."""
 BESIDE_S = 600.0
 """Commands of one collection run within minutes."""
+_STOPPED = frozenset({"Evicted", "ExceededGracePeriod", "Killing", "Preempting"})
+_GRACE_S = 35.0
+"""From the order to stop to the end: the grace period that pods have when nobody sets one, and the kill."""
 _NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 """Ends of containers that did not start: the kubelet tells them as `Failed: Error: …` in the same moment."""
 _ONE_RUN_S = 120.0
@@ -168,6 +171,9 @@ def _windows(event: Event, known: _Known) -> Iterator[Window]:
             failed = [(s, other) for s, other in known.finishes.get(pod, ()) if _never_started(other)]
             for ended_s, other in _latest(failed):
                 yield _window(event, other, ended_s + low - _START_LAG_S, ended_s + high + _START_LAG_S)
+        elif reason in _STOPPED:
+            for ended_s, other in _latest(known.finishes.get(pod, ())):
+                yield _window(event, other, ended_s + low - _GRACE_S, ended_s + high + _START_LAG_S)
         elif reason == "Scheduled":
             for started_s, other in known.pods.get(pod, ())[:1]:
                 yield _window(event, other, started_s + low - _START_LAG_S, started_s + high)

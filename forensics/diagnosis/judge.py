@@ -129,7 +129,8 @@ def first_cause(hypothesis: Hypothesis) -> Finding | None:
         return min(ends, key=evidence_stage.order, default=None)
     ground = [base for f in hypothesis.decisive for base in (f.rests_on or (f,))]
     earliest = min(ground, key=evidence_stage.order)
-    same_moment = [f for f in ground if f.time.earliest_s <= earliest.time.latest_s + REPORT_DELAY_S]
+    slack_s = REPORT_DELAY_S if earliest.time.uncertainty_s <= REPORT_DELAY_S else ONSET_S  # "9m ago" is no first word
+    same_moment = [f for f in ground if f.time.earliest_s <= earliest.time.latest_s + slack_s]
     onset = [f for f in hypothesis.onset if _begins(f, same_moment)]
     return min(
         onset or same_moment,
