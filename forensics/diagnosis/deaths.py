@@ -291,10 +291,15 @@ def _place(event: Event) -> tuple[float, str, int]:
 
 
 def _graceful(draft: _Draft, exit_code: int | None, reason: str) -> bool:
-    """An orderly stop: the engine drained, or the container ended with 0 or 143, and nothing speaks of a kill."""
-    if any(event.kind == "kernel_oom" for event in draft.witnesses) or reason in ("OOMKilled", "Evicted"):
-        return False
+    """An orderly stop: the engine drained, or the container ended with 0 or 143, and nothing speaks of a kill.
+
+    `OOMKilled` beside 143 also tells of a helper that was killed at some time: then the engine's own words decide.
+    """
     life = draft.life
+    drained = exit_code in (0, 143) and life is not None and life.shutdown is not None
+    killed = reason == "Evicted" or (reason == "OOMKilled" and not drained)
+    if killed or any(event.kind == "kernel_oom" for event in draft.witnesses):
+        return False
     if life is not None and (life.fatal is not None or life.crash is not None):
         return False
     if any(_completed(event) for event in draft.witnesses):

@@ -137,6 +137,8 @@ def _orderly(case: Case, death: Death) -> bool:
     stops = [d for d in case.deaths if case.entities.same(d.entity, death.entity) and _told_to_stop(d)]
     if death in stops and len(stops) >= CRASH_LOOP and not asked:
         return False  # nobody plans three stops in a row
+    if death.reason == "OOMKilled" and not asked:
+        return False
     return death.exit_code != 0 or death.life is not None or asked
 
 

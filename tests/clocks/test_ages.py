@@ -36,6 +36,17 @@ def objects(b: ModuleType, events: list[tuple[str, float]]) -> object:
     return found
 
 
+def test_an_ordered_end_gives_the_capture_roughly(b: ModuleType) -> None:
+    """`describe` has the end of the container and the age of the order to stop it: half a grace period of doubt."""
+    ended = b.at("2026-05-06 02:51:09")
+    described = b.Print("describe.txt", "k8s.describe")
+    described.line(ended, "Finished", (b.stamp(b.INSTANT, "k8s", ended),), "k8s", "container_terminated", POD)
+    print_ = table(b, [("Evicted", ended - 1)])
+    solved = b.solve(described, print_)
+    (evicted,) = (event for event in solved.events if event.kind == "k8s_event")
+    assert abs(evicted.time.utc_s - (ended - 1)) <= evicted.time.uncertainty_s <= 60
+
+
 @pytest.mark.parametrize(
     ("seconds", "unit"), [(119, 1), (599, 1), (600, 60), (3600 * 7.9, 60), (3600 * 8, 3600), (86400 * 9, 86400)]
 )

@@ -116,6 +116,20 @@ def test_what_an_orderly_stop_is(b: ModuleType, code: int, reason: str, shutdown
     assert death.graceful is graceful
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_oomkilled_beside_143_may_speak_of_a_helper(b: ModuleType, ordered: bool) -> None:
+    """A child was killed at some time; days later a rollout stops the engine, which drains and says so."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 70, scope=scope)
+    w.add("a", 299, "Shutting down", scope=scope)
+    if ordered:
+        w.event("events", 298, "Killing", "Stopping container vllm")
+    w.exited("describe.txt", 300, 143, "OOMKilled")
+    assert [d.graceful for d in w.case().deaths] == [ordered]
+
+
 def test_143_that_a_probe_asked_for_is_no_orderly_stop(b: ModuleType) -> None:
     """The engine drained in time, but nobody had planned it."""
     w = b.World()
