@@ -7,17 +7,20 @@ hints about the owner (node, namespace, pod, container), read from the layouts o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
 from .model import Parsed, Scope
 from .scan import Scanned, SeriesSpec
 
 HEAD_BYTES = 256 * 1024
 HEAD_LINES = 400
+_T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Head:
     """The beginning of a member, decoded, for recognition only."""
 
@@ -27,6 +30,11 @@ class Head:
     """Without CR; the first `HEAD_LINES`."""
     whole: bool
     """True when the member ends inside the head."""
+
+    @cached_property
+    def filled(self) -> tuple[str, ...]:
+        """Lines that are not blank."""
+        return tuple(line for line in self.lines if line.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,17 @@ def make_head(path: str, data: bytes, whole: bool, encoding: str = "utf-8") -> H
     if not whole and len(lines) > 1:
         lines.pop()  # probably torn
     return Head(path, text, tuple(line.rstrip("\r") for line in lines[:HEAD_LINES]), whole)
+
+
+def mostly(test: Callable[[_T], object], lines: Sequence[_T], share: float) -> bool:
+    """Whether at least this share of the lines passes; most files are of another format, and fail early."""
+    left, needed = len(lines), share * len(lines)
+    for line in lines:
+        if not test(line):
+            left -= 1
+            if left < needed:
+                return False
+    return True
 
 
 def identify(head: Head, formats: tuple[Format, ...]) -> Format | None:

@@ -12,9 +12,9 @@ from itertools import pairwise
 import regex
 
 from ..model import Event, Locator, Parsed, Scope
-from ..sources import Format, Head
+from ..sources import Format, Head, mostly
 from .notes import CHANNEL
-from .records import clean
+from .records import clean, cleaned
 
 MAX_CHANGES = 2000
 _HELM = regex.compile(
@@ -26,6 +26,8 @@ _FILE = regex.compile(
     r"(?:diff (?:--git |-[\w-]+ )?.*|--- (?P<old>\S.*)|\+\+\+ (?P<new>\S.*)|index [0-9a-f]+\.\.[0-9a-f]+.*)"
 )
 _HUNK = regex.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*")
+_KEPT = (" ", "+", "-", "@@", "diff ", "index ", "...")
+"""How lines of a diff begin."""
 _SIGNED = regex.compile(r"(?P<sign>[+-])(?P<text>.*)", regex.DOTALL)
 
 
@@ -53,14 +55,15 @@ def _changes(lines: Sequence[str], source: str) -> Iterator[Event]:
 
 
 def _sniff(head: Head) -> int:
-    lines = [clean(line) for line in head.lines if line.strip()]
-    signed = any(_SIGNED.fullmatch(line) and not line.startswith(("+++ ", "--- ")) for line in lines)
+    lines = cleaned(head)
     if any(map(_HELM.fullmatch, lines[:200])):
         return 91
+    if not mostly(lambda line: line.startswith(_KEPT), lines, 0.8):
+        return 0
+    signed = any(_SIGNED.fullmatch(line) and not line.startswith(("+++ ", "--- ")) for line in lines)
     hunks = any(map(_HUNK.fullmatch, lines))
     pair = any(a.startswith("--- ") and b.startswith("+++ ") for a, b in pairwise(lines))
-    kept = sum(line.startswith((" ", "+", "-", "@@", "diff ", "index ", "...")) for line in lines)
-    return 91 if signed and (hunks or pair) and kept >= 0.8 * len(lines) else 0
+    return 91 if signed and (hunks or pair) else 0
 
 
 FORMAT = Format("diff", "differences between two versions", _sniff, read, 8 << 20)

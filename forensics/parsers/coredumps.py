@@ -93,6 +93,8 @@ def _sniff_list(head: Head) -> int:
 
 
 def _sniff_info(head: Head) -> int:
+    if "UID" not in head.text:
+        return 0
     keys = [found["key"].strip() for line in head.lines[:40] if (found := _KEY.fullmatch(clean(line)))]
     return 90 if keys[:1] == ["PID"] and {"Signal", "Executable", "Command Line"} & {*keys} and "UID" in keys else 0
 

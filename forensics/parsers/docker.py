@@ -16,7 +16,7 @@ import regex
 
 from .. import stamps
 from ..model import Event, Locator, Parsed, RawStamp, Scope, StampForm
-from ..sources import Format, Head
+from ..sources import Format, Head, mostly
 from .json_yaml import read_json
 from .k8s_objects import quoted
 from .k8s_values import instant_at, known, shown, terminated_text
@@ -146,9 +146,7 @@ def _refined(event: Event, action: str, labels: Mapping[str, str], label: str) -
 
 
 def _sniff_events(head: Head) -> int:
-    lines = [line for line in head.lines if line.strip()]
-    ours = sum(1 for line in lines if _EVENT.fullmatch(line) or _JSON_EVENT.fullmatch(line))
-    if lines and ours >= 0.6 * len(lines):
+    if head.filled and mostly(lambda line: _EVENT.fullmatch(line) or _JSON_EVENT.fullmatch(line), head.filled, 0.6):
         return 95
     text = head.text.lstrip()
     pretty = text[:1] in ("{", "[") and '"Actor": {' in text and '"Action": "' in text and '"Type": "container"' in text

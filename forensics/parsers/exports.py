@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..model import Diagnostic, Event, Parsed, Severity
-from ..sources import Format, Head
+from ..sources import Format, Head, mostly
 from .embedded import read_text
 from .envelopes.shippers import flat, is_shipped, moment, shipped
 from .json_yaml import read_json, read_yaml
 from .k8s_cluster import event_events
 from .located import Array, Object, dig, objects_at, text_at
 from .newest_first import is_newest_first, placed, placed_rows
+from .records import Layer
 
 MAX_BYTES = 512 << 20
 MAX_YAML_BYTES = 64 << 20
@@ -266,10 +267,15 @@ def _sniff_csv(head: Head) -> int:
     if not 2 <= len(header) <= 300 or any(not cell for cell in header) or len(set(header)) < len(header):
         return 0
     named = [_with_json_cells(dict(zip(header, cells, strict=False))) for _, cells in rows[1:] if cells]
-    layers = [shipped(row, certain=True) for row in named]
-    ours = [layer for layer in layers if layer is not None and layer.stamp is not None]
-    wordy = any(len(layer.rest) > 20 and moment(layer.rest) is None for layer in ours)
-    return 94 if named and len(ours) >= 0.8 * len(named) and wordy else 0
+    if not named or not mostly(_dated, named, 0.8):
+        return 0
+    ours = filter(None, map(_dated, named))
+    return 94 if any(len(layer.rest) > 20 and moment(layer.rest) is None for layer in ours) else 0
+
+
+def _dated(row: Mapping[str, Any]) -> Layer | None:
+    layer = shipped(row, certain=True)
+    return layer if layer is not None and layer.stamp is not None else None
 
 
 FORMATS: tuple[Format, ...] = (

@@ -74,7 +74,7 @@ def read_status(text: str, source: str) -> Parsed:
 
 
 def _sniff_table(head: Head) -> int:
-    cells = _cells(next((line for line in head.lines if line.strip()), ""))
+    cells = _cells(next(iter(head.filled), ""))
     return 91 if cells[:5] == _HISTORY[:5] or cells[:6] == _LIST else 0
 
 

@@ -96,7 +96,7 @@ def _boot_of_json(source: str, line: int, raw: str, entry: Mapping[str, Any]) ->
 
 
 def _sniff_boots(head: Head) -> int:
-    lines = [line for line in head.lines if line.strip()][:3]
+    lines = head.filled[:3]
     table = any(_BOOT_ROW.fullmatch(line) for line in lines)
     return 90 if table or (lines and lines[0].startswith('[{"index":') and '"boot_id"' in lines[0]) else 0
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import regex
 
@@ -202,7 +203,8 @@ def _document(reader: _Reader) -> Callable[[str, str], Parsed]:
 
 
 def _first_lines(head: Head, count: int = 3) -> list[str]:
-    return [clean(line) for line in head.lines if line.strip() and not line.startswith("-- ")][:count]
+    told = (line for line in head.filled if not line.startswith("-- "))
+    return [clean(line) for line in islice(told, count)]
 
 
 def _sniff_pretty(head: Head) -> int:

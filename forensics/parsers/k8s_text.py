@@ -55,7 +55,7 @@ def sniff_describe(head: Head) -> int:
 
 
 def sniff_table(head: Head) -> int:
-    lines = [line for line in head.lines if line.strip()]
+    lines = head.filled
     for line in lines[:10]:
         header = header_of(line)
         if header is not None and reader_of(header) is not None:

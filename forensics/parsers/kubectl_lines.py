@@ -91,9 +91,9 @@ def read(text: str, source: str) -> Parsed:
 
 
 def _sniff_alone(head: Head) -> int:
-    lines = [line for line in head.lines if line.strip()]
-    alone = all(_ALONE.match(line) or _SECTION.match(line) for line in lines)
-    return 92 if head.whole and 0 < len(lines) <= 200 and alone else 0
+    lines = head.filled
+    few = head.whole and 0 < len(lines) <= 200
+    return 92 if few and all(_ALONE.match(line) or _SECTION.match(line) for line in lines) else 0
 
 
 def _sniff_sections(head: Head) -> int:

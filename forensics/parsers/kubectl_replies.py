@@ -9,7 +9,7 @@ from __future__ import annotations
 import regex
 
 from ..model import Event, Locator, Parsed, Scope
-from ..sources import Format, Head
+from ..sources import Format, Head, mostly
 from .records import clean
 
 _WAITING = regex.compile(
@@ -71,12 +71,11 @@ def read(text: str, source: str) -> Parsed:
 
 
 def _sniff(head: Head) -> int:
-    lines = [line for line in head.lines if line.strip()]
-    ours = sum(_event(line, 0, "") is not None for line in lines)
-    if not ours:
+    lines = head.filled
+    if not lines or not mostly(lambda line: _event(line, 0, ""), lines, 0.5):
         return 0
     other = sum(_event(line, 0, "") is None and not _MORE.fullmatch(clean(line)) for line in lines)
-    return 90 if ours >= 0.5 * len(lines) and other <= 0.1 * len(lines) else 0
+    return 90 if other <= 0.1 * len(lines) else 0
 
 
 FORMAT = Format("k8s.reply", "kubectl rollout status or replies", _sniff, read, 4 << 20)

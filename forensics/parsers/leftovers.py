@@ -10,11 +10,11 @@ from __future__ import annotations
 import regex
 
 from ..model import Event, Locator, Parsed, Scope
-from ..sources import Format, Head
+from ..sources import Format, Head, mostly
 from . import log, output
 from .k8s_values import known
 from .notes import CHANNEL
-from .records import clean
+from .records import clean, cleaned
 from .unit_files import command_fields, words
 
 _VERSION_NAME = regex.compile(
@@ -67,28 +67,23 @@ _COMMAND_ERRORS = regex.compile("|".join((
 )))  # fmt: skip
 
 
-def _lines(head: Head) -> list[str]:
-    return [clean(line) for line in head.lines if line.strip()]
-
-
 def _no_log(head: Head) -> bool:
     """Whether nothing in it looks like a log or a program's last words; those must not be put aside."""
     return log.kind_of(head).known_share <= 0.1 and not output.ends_badly(head) and "Error: " not in head.text
 
 
 def _sniff_versions(head: Head) -> int:
-    lines = _lines(head)
+    lines = cleaned(head)
     if not lines or not _no_log(head):
         return 0
-    packages = sum(_PACKAGE.fullmatch(line) is not None for line in lines)
-    if len(lines) >= 8 and packages >= 0.95 * len(lines):
+    if len(lines) >= 8 and mostly(_PACKAGE.fullmatch, lines, 0.95):
         return 40
     named = head.whole and len(lines) <= 60 and _VERSION_NAME.search(head.path)
     return 40 if named and any(char.isdigit() for char in head.text) else 0
 
 
 def _sniff_code(head: Head) -> int:
-    first = next(iter(_lines(head)), "")
+    first = next(iter(cleaned(head)), "")
     if first.startswith("#!/") or (head.whole and _CODE.search(head.path) and _no_log(head)):
         return 85
     return 0
@@ -120,13 +115,12 @@ def read_code(text: str, source: str) -> Parsed:
 
 
 def _sniff_settings(head: Head) -> int:
-    lines = _lines(head)
+    lines = cleaned(head)
     if not lines or not _no_log(head):
         return 0
-    if len(lines) >= 5 and sum(_VARIABLE.fullmatch(line) is not None for line in lines) >= 0.95 * len(lines):
+    if len(lines) >= 5 and mostly(_VARIABLE.fullmatch, lines, 0.95):
         return 36
-    settings = sum(_SETTING.fullmatch(line) is not None for line in lines)
-    return 36 if _SETTINGS_PATH.search(head.path) and settings >= 0.8 * len(lines) else 0
+    return 36 if _SETTINGS_PATH.search(head.path) and mostly(_SETTING.fullmatch, lines, 0.8) else 0
 
 
 def _sniff_summary(head: Head) -> int:
@@ -148,9 +142,10 @@ def read_summary(text: str, source: str) -> Parsed:
 
 
 def _sniff_systemd(head: Head) -> int:
-    lines = _lines(head)
-    body = sum(_SYSTEMD_BODY.fullmatch(line) is not None or _SYSTEMD.fullmatch(line) is not None for line in lines)
-    return 70 if lines and _SYSTEMD.fullmatch(lines[0]) and body >= 0.9 * len(lines) and len(lines) > 1 else 0
+    lines = cleaned(head)
+    if len(lines) < 2 or not _SYSTEMD.fullmatch(lines[0]):
+        return 0
+    return 70 if mostly(lambda line: _SYSTEMD_BODY.fullmatch(line) or _SYSTEMD.fullmatch(line), lines, 0.9) else 0
 
 
 def _sniff_units(head: Head) -> int:
@@ -172,7 +167,7 @@ def read_units(text: str, source: str) -> Parsed:
 
 
 def _sniff_errors(head: Head) -> int:
-    lines = _lines(head)
+    lines = cleaned(head)
     return 60 if head.whole and 0 < len(lines) <= 12 and all(map(_COMMAND_ERRORS.fullmatch, lines)) else 0
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity
-from ..sources import Format, Head
+from ..sources import Format, Head, mostly
 from . import reprs
 from .dates import date_command
 from .points import Points
@@ -60,7 +60,7 @@ class _Scrape:
 
 def _sniff(head: Head) -> int:
     lines = [line for line in head.lines[:200] if line.strip()]
-    if not lines:
+    if not lines or not mostly(lambda line: _COMMENT.fullmatch(line) or _SAMPLE.fullmatch(line), lines, 0.7):
         return 0
     comments = sum(_COMMENT.fullmatch(line) is not None for line in lines)
     samples = sum(_SAMPLE.fullmatch(line) is not None for line in lines)

@@ -15,7 +15,7 @@ import regex
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Severity
 from ..scan import Scanned, SeriesSpec
-from ..sources import Format, Head
+from ..sources import Format, Head, mostly
 from .dates import date_command
 from .numerals import is_whole
 from .nvidia_rows import LAYER, GpuTable, ProcessTable, Row, number
@@ -124,9 +124,12 @@ def _sniff(head: Head) -> int:
     rows = [line for line in lines if "," in line]
     if len(rows) < 2 or len(rows) < 0.4 * len(lines):
         return 0
-    slashed = sum(_SLASHED.match(line) is not None for line in rows)
-    marked = sum(" MiB" in line and (" %" in line or _UUID.search(line) is not None) for line in rows)
-    return 90 if max(slashed, marked) >= 0.8 * len(rows) else 0
+    ours = mostly(_SLASHED.match, rows, 0.8) or mostly(_is_row, rows, 0.8)
+    return 90 if ours else 0
+
+
+def _is_row(line: str) -> bool:
+    return " MiB" in line and (" %" in line or _UUID.search(line) is not None)
 
 
 def _series(head: Head) -> tuple[SeriesSpec, ...]:

@@ -72,6 +72,8 @@ def _sniff(head: Head) -> int:
         return 92
     if any(line.startswith("#") and _MONITOR.match(line) for line in first):
         return 92
+    if not any(failure in text for failure in FAILURES):
+        return 0
     lines = [line for line in head.lines[:30] if line.strip()]
     if len(lines) >= 20:
         return 0

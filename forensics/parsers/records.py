@@ -13,6 +13,7 @@ from functools import lru_cache
 import regex
 
 from ..model import RawStamp, Scope
+from ..sources import Head
 
 _ANSI = regex.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_c])|\x9b[0-9;:?]*[@-~]")
 _OCTAL_ESCAPES = regex.compile(r"#0(?:33|11|12)")
@@ -83,6 +84,12 @@ def clean(text: str) -> str:
     if "\x1b" in text or "\x9b" in text:
         text = _ANSI.sub("", text)
     return text.rstrip("\r\n")
+
+
+@lru_cache(maxsize=1)
+def cleaned(head: Head) -> tuple[str, ...]:
+    """The lines of a head that are not blank, cleaned: many formats look at them in turn."""
+    return tuple(map(clean, head.filled))
 
 
 def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: bool = False) -> Record:

@@ -39,6 +39,7 @@ _LABEL = regex.compile(r'(\w+)="+([^"]*)"+')
 _EPOCH_S = regex.compile(r"1\d{9}(?:\.\d{1,12})?")
 _EPOCH_MS = regex.compile(r"1\d{12}")
 _CLOCK = regex.compile(r"(\d\d):(\d\d):(\d\d)")
+_ANSWER = regex.compile(r'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"')
 
 
 def _time(text: str, utc: bool) -> RawStamp | None:
@@ -60,6 +61,8 @@ def _time(text: str, utc: bool) -> RawStamp | None:
 def _header(lines: Sequence[str]) -> tuple[int, list[str], str] | None:
     """(index of the header line, column names, separator) of a table with a time column first or last."""
     for i, line in enumerate(lines[:6]):
+        if line.lstrip()[:1].isdigit():
+            continue  # a row
         for separator in (",", ";", "\t"):
             cells = _split(line, separator) if separator in line else []
             timed = len(cells) >= 2 and (_TIME_NAMES.fullmatch(cells[0]) or _TIME_NAMES.fullmatch(cells[-1]))
@@ -168,11 +171,7 @@ def _value(cell: str, series: str, factor: float) -> float | None:
 
 
 def _sniff_json(head: Head) -> int:
-    return (
-        95
-        if regex.match(r'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"', head.text)
-        else 0
-    )
+    return 95 if _ANSWER.match(head.text) else 0
 
 
 def _read_json(text: str, source: str) -> Parsed:
