@@ -13,8 +13,8 @@ import regex
 
 from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head, mostly
+from .layer import clean, cleaned
 from .notes import CHANNEL
-from .records import clean, cleaned
 
 MAX_CHANGES = 2000
 _HELM = regex.compile(

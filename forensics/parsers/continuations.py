@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from ..model import RawStamp
 from .envelopes import ENVELOPES
-from .records import Record, clean
+from .layer import clean
+from .records import Record
 
 MIN_INDENT = 10
 """Blanks before a further line; the narrowest header is wider."""

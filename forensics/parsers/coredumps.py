@@ -10,7 +10,7 @@ import regex
 from ..model import Event, Locator, Parsed, RawStamp, Scope
 from ..sources import Format, Head
 from .envelopes.journal import full_stamp
-from .records import clean
+from .layer import clean
 
 LAYER = "coredumpctl"
 _STAMP = r"[A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+)"

@@ -20,9 +20,9 @@ from .embedded import read_text
 from .envelopes.shippers import flat, is_shipped, moment, shipped
 from .json_yaml import read_json, read_yaml
 from .k8s_cluster import event_events
+from .layer import Layer
 from .located import Array, Object, dig, objects_at, text_at
 from .newest_first import is_newest_first, placed, placed_rows
-from .records import Layer
 
 MAX_BYTES = 512 << 20
 MAX_YAML_BYTES = 64 << 20

@@ -20,9 +20,9 @@ from ..scan import Scanned
 from ..sources import Format, Head
 from .embedded import read_text
 from .envelopes.json_lines import JOURNAL_FIELDS, journal_text
+from .layer import clean
 from .log import MAX_RECORD_CHARS
 from .newest_first import placed_rows
-from .records import clean
 
 MAX_BYTES = 128 << 20
 _KEY = regex.compile(r"[A-Z0-9_]{1,64}")

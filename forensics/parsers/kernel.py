@@ -13,8 +13,9 @@ import regex
 from ..model import Event, Locator
 from ..scan import Window
 from . import kernel_oom
+from .layer import clean
 from .log import Assembled, Dialect, event_of
-from .records import Record, clean
+from .records import Record
 
 _PCI = r"(?:PCI:)?(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?"
 _XID = regex.compile(

@@ -13,7 +13,7 @@ from typing import Any
 import regex
 
 from .envelopes.kernel import unescape
-from .records import clean
+from .layer import clean
 
 INVOKED = " invoked oom-killer: gfp_mask="
 MAX_TASKS = 20_000

@@ -10,7 +10,7 @@ import regex
 
 from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head, mostly
-from .records import clean
+from .layer import clean
 
 _WAITING = regex.compile(
     r'Waiting for (?:(?P<kind>deployment|daemon set|statefulset) "?(?P<name>[\w.-]*)"? rollout to finish'

@@ -13,8 +13,8 @@ from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head, mostly
 from . import log, output
 from .k8s_values import known
+from .layer import clean, cleaned
 from .notes import CHANNEL
-from .records import clean, cleaned
 from .unit_files import command_fields, words
 
 _VERSION_NAME = regex.compile(

@@ -17,7 +17,7 @@ from ..sources import Format, Head
 from . import host_clock, log, prose
 from .dates import date_command
 from .embedded import read_text
-from .records import clean
+from .layer import clean
 from .sections import cut
 
 CHANNEL = "notes"

@@ -16,8 +16,9 @@ from itertools import pairwise
 import regex
 
 from ..model import Scope
-from ..sources import owner
-from .records import Record, clean, unwrap
+from ..sources import mostly, owner
+from .layer import clean
+from .records import Record, unwrap
 
 _NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _POD = r"(?P<pod>[a-z0-9](?:[a-z0-9.-]{0,250}?)-(?:\d{1,4}|[a-z0-9]{5}))"
@@ -87,9 +88,9 @@ def of_lines(lines: Iterable[str]) -> Prefixes | None:
     if len(texts) < MIN_LINES:
         return None
     for shape in (*_SHAPES, _NUMBERED):
-        found = [match for text in texts if (match := shape.match(text)) is not None]
-        if len(found) < MIN_SHARE * len(texts):
+        if not mostly(shape.match, texts, MIN_SHARE):
             continue
+        found = [match for text in texts if (match := shape.match(text)) is not None]
         owners = Counter(map(_scope, found))
         named = shape is not _NUMBERED
         if not named and not all(int(a["number"]) < int(b["number"]) for a, b in pairwise(found)):

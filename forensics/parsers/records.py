@@ -10,16 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import regex
-
 from ..model import RawStamp, Scope
-from ..sources import Head
+from .envelopes import starting_with
+from .layer import UNKNOWN, Layer, clean
 
-_ANSI = regex.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_c])|\x9b[0-9;:?]*[@-~]")
-_OCTAL_ESCAPES = regex.compile(r"#0(?:33|11|12)")
-_OCTAL = {"#033": "\x1b", "#011": "\t", "#012": "\n"}
 MAX_LAYERS = 6
-_UNKNOWN = Scope()
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -42,7 +37,7 @@ class Record:
     level: str = ""
     logger: str = ""
     """`file.py:123` as printed by the program."""
-    scope: Scope = _UNKNOWN
+    scope: Scope = UNKNOWN
     count: int = 1
     last_line: int = 0
     partial: bool = False
@@ -53,43 +48,10 @@ class Record:
     """True when an application, or whoever writes into a container, chose the text."""
 
 
-@dataclass(slots=True)
-class Layer:
-    """What one envelope gave; not frozen for the same reason."""
-
-    rest: str
-    stamp: RawStamp | None = None
-    channel: str = ""
-    ident: str = ""
-    level: str = ""
-    logger: str = ""
-    scope: Scope = _UNKNOWN
-    partial: bool = False
-    machine: bool = False
-    """True for a header that only the machine's own logs have: kernel ring buffer, journal, syslog."""
-    output: bool = False
-    """True for a header that a container runtime or its client puts around a container's output."""
-
-
 APPLICATIONS = frozenset({"engine", "ray", "container"})
 """Channels of programs that print what strangers sent them."""
 MACHINE = frozenset({"kernel", "kubelet", "runtime", "systemd", "oomd", "clock"})
 """Channels whose word counts as a fact about the machine."""
-
-
-def clean(text: str) -> str:
-    """Text without colours and CR; syslog's octal escapes are undone."""
-    if "#0" in text:
-        text = _OCTAL_ESCAPES.sub(lambda m: _OCTAL[m[0]], text)
-    if "\x1b" in text or "\x9b" in text:
-        text = _ANSI.sub("", text)
-    return text.rstrip("\r\n")
-
-
-@lru_cache(maxsize=1)
-def cleaned(head: Head) -> tuple[str, ...]:
-    """The lines of a head that are not blank, cleaned: many formats look at them in turn."""
-    return tuple(map(clean, head.filled))
 
 
 def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: bool = False) -> Record:
@@ -105,8 +67,6 @@ def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: 
 
 
 def _peeled(raw: str, output: bool) -> Record:
-    from .envelopes import starting_with
-
     record = Record(0, clean(raw), channel="container" if output else "", output=output)
     for _ in range(MAX_LAYERS):
         text, peeled = record.text, record.envelopes
@@ -157,7 +117,7 @@ def _apply(record: Record, name: str, layer: Layer) -> None:
     record.ident = layer.ident or record.ident
     record.level = layer.level or record.level
     record.logger = layer.logger or record.logger
-    if layer.scope is not _UNKNOWN:
+    if layer.scope is not UNKNOWN:
         record.scope = layer.scope.merged(record.scope)
     record.partial = record.partial or layer.partial
     record.machine = record.machine or layer.machine

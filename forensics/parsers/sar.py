@@ -15,9 +15,9 @@ import regex
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity, StampForm
 from ..sources import Format, Head
+from .layer import clean
 from .numerals import is_whole
 from .points import Points
-from .records import clean
 from .sizes import size_bytes
 
 LAYER = "sar"

@@ -18,8 +18,9 @@ from .dates import is_time
 from .docker import is_ps_header
 from .k8s_describe import starts_object
 from .k8s_tables import reader_of
+from .layer import clean
 from .nvidia_text import is_listed
-from .records import clean, unwrap
+from .records import unwrap
 from .sections import begins_output
 from .tables import header_of
 

@@ -19,7 +19,7 @@ from .cgroup_path import path_scope
 from .embedded import read_text
 from .envelopes.journal import full_stamp
 from .k8s_values import known
-from .records import clean
+from .layer import clean
 from .unit_files import command_fields, environment, span_s, words
 
 _SUFFIX = r"(?:service|scope|slice|socket|mount|timer|target|swap|path|device)"

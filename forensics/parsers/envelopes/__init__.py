@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import regex
 
-from ..records import Layer
+from ..layer import Layer
 from .container import compose_prefix, cri, iso_prefix, klog, kubectl_prefix, logrus
 from .engine import c10, process, rank_prefix, ray, sglang, tracing, uvicorn, vllm
 from .identity import channel_of

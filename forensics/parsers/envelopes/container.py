@@ -10,7 +10,7 @@ import re
 
 from ... import stamps
 from ...model import Scope
-from ..records import Layer
+from ..layer import Layer
 from .identity import LEVELS
 
 LETTER = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL", "C": "CRITICAL", "D": "DEBUG"}

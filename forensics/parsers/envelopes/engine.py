@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ... import stamps
 from ...model import Scope
-from ..records import Layer
+from ..layer import Layer
 from .container import LETTER
 
 _PROCESS = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...model import Scope
-from ..records import Layer
+from ..layer import Layer
 
 _IDENT_CHANNEL = {
     "kernel": "kernel",

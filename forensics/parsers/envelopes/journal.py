@@ -12,7 +12,7 @@ import regex
 
 from ... import stamps
 from ...model import RawStamp, Scope
-from ..records import Layer
+from ..layer import Layer
 from .identity import host_ident, ident_only, speaker
 
 _SHORT = regex.compile(

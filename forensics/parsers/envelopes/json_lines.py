@@ -10,7 +10,7 @@ import regex
 
 from ... import stamps
 from ...model import Scope
-from ..records import Layer, clean
+from ..layer import Layer, clean
 from .identity import channel_of, speaker
 from .shippers import shipped
 

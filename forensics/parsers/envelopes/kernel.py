@@ -12,7 +12,7 @@ import regex
 
 from ... import stamps
 from ...model import RawStamp, Scope
-from ..records import Layer
+from ..layer import Layer
 from .identity import channel_of
 
 _LEVEL = r"(?:[a-z]+\d? *:(?:emerg|alert|crit|err|warn|notice|info|debug) *: |<\d{1,3}>)?"

@@ -19,7 +19,7 @@ import regex
 from ... import stamps
 from ...model import RawStamp, Scope
 from ...sources import owner
-from ..records import Layer, clean
+from ..layer import Layer, clean
 from .container import cri
 from .identity import channel_of, speaker
 
@@ -217,9 +217,11 @@ _STREAM = regex.compile(
 
 def stream_name(text: str) -> Layer | None:
     """`…application.var.log.containers.<pod>_<namespace>_<container>-<id>.log message`, of `aws logs tail`."""
-    found = _STREAM.match(text) if ".log" in text[:600] and "containers" in text[:200] else None
-    scope = _owner({"logstreamname": found["stream"]}) if found else Scope()
-    if found is None or not scope.pod:
+    found = _STREAM.match(text) if "containers" in text[:200] and ".log" in text[:600] else None
+    if found is None:
+        return None
+    scope = _owner({"logstreamname": found["stream"]})
+    if not scope.pod:
         return None
     layer = shipped({"logstream": "", "message": found["rest"]}, certain=True)
     if layer is None:
