@@ -7,6 +7,7 @@ none for text that is no time or lies outside the calendar; it never guesses a z
 from __future__ import annotations
 
 import calendar
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -29,18 +30,20 @@ _OTHER_MONTHS = {
     "nov": 11, "dic": 12,
 }  # fmt: skip
 
-_ISO = regex.compile(
-    r"(?P<y>\d{4})-(?P<mo>\d\d)-(?P<d>\d\d)[T ](?P<h>\d\d):(?P<mi>\d\d)(?::(?P<s>\d\d)(?P<frac>[.,]\d{1,9})?)?"
+_ISO = re.compile(
+    r"(?P<minute>\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::(?P<s>\d\d)(?P<frac>[.,]\d{1,9})?)?"
     r"(?P<zone>Z| ?UTC| ?GMT|[+-]\d\d:?\d\d)?"
 )
 _CTIME = regex.compile(
     r"(?:(?P<wd>\p{L}{2,4}\.?) +)?(?P<mon>\p{L}{3,5}\.?|\d{1,2}月) +(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
     r"(?P<frac>\.\d{1,9})?(?: (?P<y>\d{4}))?"
 )
-_HMS = regex.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?", regex.ASCII)
+_HMS = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?", re.ASCII)
 _RFC1123 = regex.compile(r"\p{L}{3}, \d\d \p{L}{3} (?!000|1970)\d{4} \d\d:\d\d:\d\d(?: (?:[+-]\d{4}|[A-Z]{2,5}))?")
 _AGE_PART = regex.compile(r"(\d+)([ywdhms])")
 _AGE = regex.compile(r"(?:\d{1,9}[ywdhms])+")
+_LEAP = 60
+"""The last second of a minute, once in some years."""
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 _UTC_OFFSET = regex.compile(r"(?i)UTC(?P<sign>[+-])(?P<h>\d{1,2})(?::(?P<m>\d\d))?", regex.ASCII)
 _ZONE_NAME = regex.compile(r"[A-Za-z][\w+-]{0,30}(?:/[\w+-]{1,30}){0,2}", regex.ASCII)
@@ -68,15 +71,11 @@ def iso_utc(seconds: float, digits: int = 3) -> str:
     return f"{text}.{moment.microsecond // 1000:03d}Z" if digits else f"{text}Z"
 
 
-def _moment(
-    y: int, mo: int, d: int, h: int, mi: int, s: int, fraction: float = 0.0, tz: timezone | None = None
-) -> float | None:
-    leap, s = (1, 59) if s == 60 else (0, s)
+def _moment(y: int, mo: int, d: int, h: int, mi: int, s: int, fraction: float = 0.0) -> float | None:
     midnight = _midnight(y, mo, d)
-    if midnight is None or h > 23 or mi > 59 or s > 59:
+    if midnight is None or h > 23 or mi > 59 or s > _LEAP:
         return None
-    ahead = 0 if tz is None else tz.utcoffset(None) // timedelta(seconds=1)
-    return midnight + (3600 * h + 60 * mi + s - ahead) + leap + fraction
+    return midnight + (3600 * h + 60 * mi + s) + fraction
 
 
 @lru_cache(maxsize=1024)
@@ -86,6 +85,12 @@ def _midnight(y: int, mo: int, d: int) -> float | None:
         return epoch(datetime(y, mo, d, tzinfo=UTC))
     except ValueError:
         return None
+
+
+@lru_cache(maxsize=1024)
+def _minute(text: str) -> float | None:
+    """`2026-11-29T21:25`; cached for the same reason."""
+    return _moment(int(text[:4]), int(text[5:7]), int(text[8:10]), int(text[11:13]), int(text[14:]), 0)
 
 
 def _resolution(fraction: str | None) -> float:
@@ -105,24 +110,27 @@ def fixed_zone(text: str) -> timezone | None:
     return timezone(timedelta(minutes=sign * minutes)) if minutes < 24 * 60 else None
 
 
+@lru_cache(maxsize=1024)
+def _ahead_s(zone: str) -> int | None:
+    """Seconds by which a fixed zone is ahead of UTC."""
+    found = fixed_zone(zone)
+    return None if found is None else found.utcoffset(None) // timedelta(seconds=1)
+
+
 def iso(text: str, layer: str) -> RawStamp | None:
     """ISO 8601 and its cousins: `T` or blank, `.` or `,`, zone optional (`Z`, `+08:00`, `+0800`, ` UTC`)."""
     found = _ISO.match(text.strip())
-    return _from_iso(found, layer) if found else None
-
-
-def _from_iso(found: regex.Match[str], layer: str) -> RawStamp | None:
-    fraction = found["frac"]
-    zone = fixed_zone(found["zone"]) if found["zone"] else None
-    seconds = _moment(
-        int(found["y"]), int(found["mo"]), int(found["d"]), int(found["h"]), int(found["mi"]),
-        int(found["s"] or 0), float("0." + fraction[1:]) if fraction else 0.0, zone,
-    )  # fmt: skip
-    if seconds is None:
+    if found is None:
         return None
-    form = StampForm.INSTANT if zone is not None else StampForm.LOCAL
-    resolution = _resolution(fraction) if found["s"] else 60.0
-    return RawStamp(form, layer, seconds, resolution)
+    minute, seconds, fraction, zone = found.groups()
+    since = _minute(minute)
+    if since is None or (second := int(seconds or 0)) > _LEAP:
+        return None
+    ahead = _ahead_s(zone) if zone else None
+    whole = since + (second - (ahead or 0))
+    form = StampForm.INSTANT if ahead is not None else StampForm.LOCAL
+    exact = whole + float("0." + fraction[1:]) if fraction else whole
+    return RawStamp(form, layer, exact, _resolution(fraction) if seconds else 60.0)
 
 
 def month_number(name: str) -> int | None:
@@ -153,8 +161,9 @@ def ctime(text: str, layer: str, zone: str = "") -> RawStamp | None:
     return RawStamp(form, layer, seconds, _resolution(fraction), zone)
 
 
+@lru_cache(maxsize=1024)
 def month_day(month: int, day: int, hms: str, layer: str) -> RawStamp | None:
-    """`11`, `29`, `21:25:17[.123456]`: the yearless stamps of vLLM and klog."""
+    """`11`, `29`, `21:25:17[.123456]`: the yearless stamps of vLLM and klog. Cached: a second has many lines."""
     found = _HMS.fullmatch(hms)
     if found is None:
         return None
