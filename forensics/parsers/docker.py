@@ -8,6 +8,7 @@ Formats: docker CLI 20 to 28, moby `daemon`, podman's events, cri-tools.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,14 +27,14 @@ from .tables import Header, header_of
 from .task_states import is_task_states, task_events
 
 LAYER = "docker"
-_EVENT = regex.compile(
+_EVENT = re.compile(
     r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d| [+-]\d{4} \w+)?) "
     r"(?P<type>container|image|network|volume|daemon|plugin|pod) "
     r"(?P<action>exec_\w+(?:: [^(]*)?|\w+(?:: \w+)?) ?(?P<id>[\w.:/@-]*)"
     r"(?: \((?P<attributes>.*)\))?\s*"
 )
 _ATTRIBUTE = regex.compile(r"(?P<key>[\w./-]+)=(?P<value>.*?)(?=, [\w./-]+=|$)", regex.DOTALL)
-_JSON_EVENT = regex.compile(r'\{(?=.*"[Tt]ype": ?"container")(?=.*"(?:[Aa]ction|Status)": ?").*\}\s*')
+_JSON_EVENT = re.compile(r'\{(?=.*"[Tt]ype": ?"container")(?=.*"(?:[Aa]ction|Status)": ?").*\}\s*')
 _SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
 
 

@@ -12,6 +12,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from ..model import Diagnostic, Event, Parsed, Severity
@@ -260,13 +261,15 @@ def _sniff_csv(head: Head) -> int:
     first = next(iter(head.lines), "")
     if _delimiter(first) not in first or len(head.lines) < 2:
         return 0
-    rows = [row for row, _ in zip(_rows(head.text), range(12), strict=False)]
-    if not head.whole and len(rows) > 2:
-        rows.pop()
-    header = [cell.strip() for cell in rows[0][1]]
+    reader = _rows(head.text)
+    _, first_row = next(reader, (0, []))
+    header = [cell.strip() for cell in first_row]
     if not 2 <= len(header) <= 300 or any(not cell for cell in header) or len(set(header)) < len(header):
         return 0
-    named = [_with_json_cells(dict(zip(header, cells, strict=False))) for _, cells in rows[1:] if cells]
+    rows = list(islice(reader, 11))
+    if not head.whole and len(rows) > 1:
+        rows.pop()
+    named = [_with_json_cells(dict(zip(header, cells, strict=False))) for _, cells in rows if cells]
     if not named or not mostly(_dated, named, 0.8):
         return 0
     ours = filter(None, map(_dated, named))

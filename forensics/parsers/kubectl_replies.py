@@ -43,6 +43,8 @@ _MORE = regex.compile(
 
 def _event(line: str, number: int, source: str) -> Event | None:
     text = clean(line).strip()
+    if not text[:1].islower() and not text.startswith("Waiting for "):
+        return None  # as most lines of other files
     for pattern, state in ((_FAILED, "failed"), (_DONE, "done"), (_WAITING, "waiting")):
         if found := pattern.fullmatch(text):
             kind, name = found.groupdict().get("kind"), found.groupdict().get("name")

@@ -41,12 +41,12 @@ _TROUBLE = regex.compile(
 
 def columns_of(line: str) -> tuple[str, ...]:
     """Column names of a header line without their units; empty when it is none."""
-    cells = [cell.strip() for cell in line.split(",")]
-    if len(cells) < 2 and cells[0] not in ("memory.used [MiB]", "memory.free [MiB]"):
+    cells = line.split(",")
+    if len(cells) < 2 and line.strip() not in ("memory.used [MiB]", "memory.free [MiB]"):
         return ()
-    if not all(_FIELD.fullmatch(cell) for cell in cells):
+    if not all(_FIELD.fullmatch(cell.strip()) for cell in cells):
         return ()
-    names = tuple(cell.partition(" [")[0] for cell in cells)
+    names = tuple(cell.strip().partition(" [")[0] for cell in cells)
     return names if any(name in _KNOWN for name in names) else ()
 
 
