@@ -98,7 +98,7 @@ def event_of(record: Record, source: str, channel: str = "") -> Event:
 def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[str, Dialect]) -> Parsed:
     """Events and samples of a scanned line log."""
     output = default_channel == "container"
-    named = prefixes.of_lines(line.text for line in scanned.candidates if line.number <= EDGE_LINES)
+    named = prefixes.of_lines(tuple(line.text for line in scanned.candidates if line.number <= EDGE_LINES))
 
     def peeled(line: Line) -> Record:
         if named is not None:

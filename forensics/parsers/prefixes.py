@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 import regex
 
 from ..model import Scope
 from ..sources import mostly, owner
-from .layer import clean
+from .layer import UNKNOWN, clean
 from .records import Record, unwrap
 
 _NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -71,18 +72,19 @@ def _scope(found: regex.Match[str]) -> Scope:
 def with_headings(records: Iterable[Record]) -> list[Record]:
     """Lines below `==> /var/log/pods/…/3.log <==` of head and tail belong to whom the path names."""
     settled: list[Record] = []
-    section = Scope()
+    section = UNKNOWN
     for record in records:
         if record.text.startswith("==> ") and (found := _HEADING.fullmatch(record.text.strip())):
             section = owner(found["path"])
-        elif section != Scope():
+        elif section is not UNKNOWN:
             record = replace(record, scope=record.scope.merged(section))
         settled.append(record)
     return settled
 
 
-def of_lines(lines: Iterable[str]) -> Prefixes | None:
-    """The prefix that some lines agree on, if any."""
+@lru_cache(maxsize=1)
+def of_lines(lines: tuple[str, ...]) -> Prefixes | None:
+    """The prefix that some lines agree on, if any. Asked when a file is recognised, and when it is read."""
     texts = [text for line in lines if (text := clean(line)).strip()]
     texts = [text for text in texts if not _FOLLOWED.fullmatch(text)]
     if len(texts) < MIN_LINES:

@@ -39,7 +39,7 @@ class Scanner:
         series: tuple[SeriesSpec, ...] = (),
         prefilter: bool = True,
     ) -> None:
-        self._tests = tests(frozenset(anchors), windows, series)
+        self._anchors = frozenset(anchors)
         self._windows = windows
         self._specs = series
         self._series = [SeriesRows(spec, columns={name: [] for name in spec.groups}) for spec in series]
@@ -106,7 +106,7 @@ class Scanner:
 
     def look(self, piece: bytes) -> Looked:
         """What a piece says by itself, for `take`. Changes nothing: several threads may look at several pieces."""
-        return look(piece, self._tests, self._specs, self._prefilter)
+        return look(piece, tests(self._anchors, self._windows, self._specs), self._specs, self._prefilter)
 
     def take(self, looked: Looked) -> None:
         """Keep what matters of the next piece; pieces come in order, one at a time."""
