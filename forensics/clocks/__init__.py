@@ -97,11 +97,12 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     in_order = frozenset(
         lane.key.source for lane in found.lanes if lane.ordered and lane.key.form is not StampForm.AGE
     ) - frozenset(event.locator.source for event in found.events if event.channel == "k8s")
+    clocks = table.of_sources(solved)
     return Solved(
         apply.events(solved, in_order),
         apply.samples(solved, [series for _, part in parsed for series in part.samples]),
-        table.of_sources(solved),
-        table.diagnostics(solved),
+        clocks,
+        table.diagnostics(solved, clocks),
     )
 
 

@@ -7,6 +7,7 @@ in other words: a container's death by its id, a kill by its pid.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -22,7 +23,7 @@ EARLY_BOOT_S = 120.0
 _SHORTEST = 24
 _MOST_CENTRES = 4
 """In how many lanes a fact is looked up from all others."""
-_DIGITS = regex.compile(r"\d")
+_FOUR_DIGITS = re.compile(r"(?:\D*\d){4}")
 _CHANNEL_FAMILIES = {
     "container": "engine",
     "plain": "engine",
@@ -85,22 +86,19 @@ def _texts(lanes: Lanes) -> Iterator[tuple[Key, int, int]]:
         if event.count > 1 or not event.stamps or len(event.text) < _SHORTEST or event.kind in _REWORDED:
             continue
         inner = event.stamps[-1]
-        if inner.form is StampForm.AGE or len(_DIGITS.findall(event.text, endpos=400)) < 4:
+        if inner.form is StampForm.AGE:
             continue
         family = _CHANNEL_FAMILIES.get(event.channel, event.channel)
         if family in ("engine", "ray", "k8s"):
-            if inner.form not in (StampForm.YEARLESS, StampForm.LOCAL) or inner.layer not in (
-                "engine",
-                "ray",
-            ):
+            if inner.form not in (StampForm.YEARLESS, StampForm.LOCAL) or inner.layer not in ("engine", "ray"):
                 continue  # every start of a container says the same; only its own stamp tells which one it was
-            yield (
-                (family, f"{inner.seconds:.3f}", " ".join(event.text.split())),
-                number,
-                len(event.stamps) - 1,
-            )
-        elif not _early(event):
-            yield (family, " ".join(event.text.split())), number, len(event.stamps) - 1
+            own: Key = (family, f"{inner.seconds:.3f}")
+        elif _early(event):
+            continue
+        else:
+            own = (family,)
+        if _FOUR_DIGITS.match(event.text, 0, 400):
+            yield (*own, " ".join(event.text.split())), number, len(event.stamps) - 1
 
 
 def _early(event: Event) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-
-import regex
 
 from ..model import Event, Parsed, Samples, Source, StampForm
 from .lanes import Lane
@@ -41,9 +40,9 @@ _NEXT_S = 60.0
 """How far apart neighbouring lines of a busy file are."""
 _READ = 2000
 """Characters of a line that are looked at."""
-_GPU_ERROR = regex.compile(r"CUDA error|NCCL error|illegal memory access|device-side assert|uncorrectable ECC")
-_TOKEN = regex.compile(r"(?<![0-9a-fA-F])[0-9a-f]{24,64}(?![0-9a-fA-F])")
-_OF_A_KILL = regex.compile(r"killed by the OOM killer|Failed with result 'oom-kill'|status=9/KILL|died unexpectedly")
+_GPU_ERROR = re.compile(r"CUDA error|NCCL error|illegal memory access|device-side assert|uncorrectable ECC")
+_TOKEN = re.compile(r"(?<![0-9a-fA-F])[0-9a-f]{24,64}(?![0-9a-fA-F])")
+_OF_A_KILL = re.compile(r"killed by the OOM killer|Failed with result 'oom-kill'|status=9/KILL|died unexpectedly")
 """What systemd and vLLM print within seconds of the kernel's kill."""
 _LIFE_KINDS = frozenset({"container_started", "container_terminated", "container_died", "container_kill"})
 _DEATHS = frozenset({"container_terminated", "container_died", "kernel_oom", "unit_exit"})

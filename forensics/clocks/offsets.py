@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from statistics import median
 
@@ -43,7 +44,7 @@ class Anchor:
     """True when the witness wrote later, by an unknown delay: the constant is at most this."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """Anchors, one after the other, that agree."""
 
@@ -51,11 +52,11 @@ class Run:
     drifting: bool = False
     """Whether the constant may wander: then an anchor is compared with its neighbours only."""
 
-    @property
+    @cached_property
     def constant(self) -> float:
         return median(anchor.constant for anchor in self.anchors)
 
-    @property
+    @cached_property
     def scatter_s(self) -> float:
         """Median absolute deviation, from the median or, of a clock that drifts, from the line of the neighbours."""
         if self.drifting and len(self.anchors) >= ENOUGH:
@@ -64,7 +65,7 @@ class Run:
         centre = self.constant
         return median(abs(anchor.constant - centre) for anchor in self.anchors)
 
-    @property
+    @cached_property
     def width_s(self) -> float:
         """How exactly the constant is known from printed units alone."""
         return min(anchor.half_width_s for anchor in self.anchors)

@@ -113,9 +113,11 @@ class Solution:
 
     def _wander(self, wall: float, known: float) -> float:
         """How far the constant may be from where it is known: by drift, and by sleep between the two."""
+        drifted_s = self.drift * abs(wall - known)
+        if not self.breaks:
+            return drifted_s
         first, last = min(wall, known) - self.blur_s, max(wall, known) + self.blur_s
-        slept = any(first < woken <= last for woken in self.breaks)
-        return self.drift * abs(wall - known) + (SLEEP_S if slept else 0.0)
+        return drifted_s + (SLEEP_S if any(first < woken <= last for woken in self.breaks) else 0.0)
 
 
 def constant_piece(constant: float, walls: Sequence[float], doubt_s: float = 0.0, end: float = LAST) -> Piece:

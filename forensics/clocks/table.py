@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from ..model import Basis, Clock, ClockAnchor, Diagnostic, Severity, StampForm
 from .ages import Capture
@@ -97,10 +98,10 @@ def _note(lane: Lane, solution: Solution | None, skew: Skew | None, clocks: Cloc
     return "; ".join(filter(None, notes))
 
 
-def diagnostics(clocks: Clocks) -> tuple[Diagnostic, ...]:
+def diagnostics(clocks: Clocks, table: Mapping[str, Sequence[Clock]]) -> tuple[Diagnostic, ...]:
     """What was refused, one sentence a source, and every clock that runs wrong."""
     said = []
-    for source, rows in of_sources(clocks).items():
+    for source, rows in table.items():
         refused = next((clock for clock in rows if clock.verdict == "refused"), None)
         if refused is not None:
             said.append(

@@ -110,6 +110,8 @@ class Rule:
     """(Unix time, utcoffset from then on)."""
 
     def utcoffset_s(self, utc_s: float) -> float:
+        if not self.changes:
+            return self.first_utcoffset_s
         position = bisect_right(self.changes, (utc_s, float("inf")))
         return self.changes[position - 1][1] if position else self.first_utcoffset_s
 
