@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from .model import Parsed, Scope
@@ -18,6 +18,8 @@ from .scan import Scanned, SeriesSpec
 HEAD_BYTES = 256 * 1024
 HEAD_LINES = 400
 _T = TypeVar("_T")
+_HIDING = frozenset("\x1b\x9b#")
+"""A line may begin with a colour, or with an octal escape of syslog."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +38,13 @@ class Head:
         """Lines that are not blank."""
         return tuple(line for line in self.lines if line.strip())
 
+    @cached_property
+    def begins(self) -> frozenset[str]:
+        """The characters with which its lines begin, blanks left out."""
+        return frozenset(line.lstrip()[0] for line in self.filled)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Format:
     """One format. Line logs have no `read`: the log parser reads them all in one way."""
 
@@ -56,6 +63,9 @@ class Format:
     samples: Callable[[Scanned, str, Head], Parsed] | None = None
     """(scan, source path, head) → facts, for large tables: they are scanned like a log, but read by this
     instead of by the log parser. Such a format has `series` and no `read`."""
+    begins: str = ""
+    """A set of characters, as in a regex: some line of every text of this format begins with one of them, blanks
+    left out. It is asked before `sniff`; empty where any line may do."""
 
 
 def make_head(path: str, data: bytes, whole: bool, encoding: str = "utf-8") -> Head:
@@ -65,6 +75,15 @@ def make_head(path: str, data: bytes, whole: bool, encoding: str = "utf-8") -> H
     if not whole and len(lines) > 1:
         lines.pop()  # probably torn
     return Head(path, text, tuple(line.rstrip("\r") for line in lines[:HEAD_LINES]), whole)
+
+
+@lru_cache(maxsize=1024)
+def _beginning_with(begins: frozenset[str], formats: tuple[Format, ...]) -> tuple[Format, ...]:
+    """The formats that a text may have whose lines begin with these characters; all, where colours hide them."""
+    if not begins or begins & _HIDING:
+        return formats
+    text = "".join(begins)
+    return tuple(form for form in formats if not form.begins or re.search(f"[{form.begins}]", text))
 
 
 def mostly(test: Callable[[_T], object], lines: Sequence[_T], share: float) -> bool:
@@ -82,7 +101,7 @@ def identify(head: Head, formats: tuple[Format, ...]) -> Format | None:
     """The format that is most sure, or none."""
     best: Format | None = None
     best_score = 0
-    for candidate in formats:
+    for candidate in _beginning_with(head.begins, formats):
         score = candidate.sniff(head)
         if score > best_score:
             best, best_score = candidate, score

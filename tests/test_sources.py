@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from forensics.sources import Format, Head, identify, make_head, owner
+from forensics.bundle import Bundle
+from forensics.parsers import FORMATS
+from forensics.sources import Format, Head, identify, make_head, mostly, owner
 
 UID = "7f3c9a52-1d0e-4b7b-9c55-2f6b1e0d9a41"
 CID = "9b1f" * 16
@@ -69,6 +73,36 @@ def test_the_surest_format_wins_and_ties_go_to_the_first() -> None:
     assert found is not None
     assert found.name == "c"
     assert identify(head, (_fixed("a", 0),)) is None
+
+
+def test_a_format_is_asked_where_some_line_begins_like_it() -> None:
+    """Blanks do not count; a colour in front of a line may hide how it begins."""
+    form = Format("json", "json", lambda head: 90, begins=r"\[{")
+    for text, found in ((b"text\n  {", form), (b"2026 [x]\n", None), (b"\x1b[1mx\x1b[0m", form), (b"\n \n", form)):
+        assert identify(make_head("x", text, True), (form,)) is found
+
+
+BUNDLES = sorted((Path(__file__).parent.parent / "samples").glob("*/bundle"))
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.parent.name)
+def test_no_format_is_left_out_by_how_lines_begin(bundle: Path) -> None:
+    """What a format recognises begins as the format says, also where only a part of a file is there."""
+    anywhere = tuple(replace(form, begins="") for form in FORMATS)
+    for member in Bundle((str(bundle),)).members():
+        lines = b"".join(member.blocks()).split(b"\n")[:200]
+        for first in range(0, len(lines), 1 + len(lines) // 5):
+            head = make_head(member.path, b"\n".join(lines[first : first + 40]), True)
+            one, other = identify(head, FORMATS), identify(head, anywhere)
+            assert (one and one.name) == (other and other.name)
+
+
+@pytest.mark.parametrize("passing", range(6))
+def test_mostly(passing: int) -> None:
+    """The same as counting, with fewer questions."""
+    lines = ["yes"] * passing + ["no"] * (5 - passing)
+    assert mostly("yes".__eq__, lines, 0.6) == (passing >= 0.6 * len(lines))
+    assert mostly("yes".__eq__, lines[::-1], 0.6) == (passing >= 0.6 * len(lines))
 
 
 def test_head_drops_a_torn_line() -> None:

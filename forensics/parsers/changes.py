@@ -56,7 +56,7 @@ def _changes(lines: Sequence[str], source: str) -> Iterator[Event]:
 
 def _sniff(head: Head) -> int:
     lines = cleaned(head)
-    if " has " in head.text and any(map(_HELM.fullmatch, lines[:200])):
+    if "has" in head.text and any(map(_HELM.fullmatch, lines[:200])):
         return 91
     if not mostly(lambda line: line.startswith(_KEPT), lines, 0.8):
         return 0

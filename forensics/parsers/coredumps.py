@@ -93,13 +93,11 @@ def _sniff_list(head: Head) -> int:
 
 
 def _sniff_info(head: Head) -> int:
-    if "UID" not in head.text:
-        return 0
     keys = [found["key"].strip() for line in head.lines[:40] if (found := _KEY.fullmatch(clean(line)))]
     return 90 if keys[:1] == ["PID"] and {"Signal", "Executable", "Command Line"} & {*keys} and "UID" in keys else 0
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("systemd.coredumps", "coredumpctl list", _sniff_list, read_list, 8 << 20),
-    Format("systemd.coredump", "coredumpctl info", _sniff_info, read_info, 8 << 20),
+    Format("systemd.coredumps", "coredumpctl list", _sniff_list, read_list, 8 << 20, begins="T"),
+    Format("systemd.coredump", "coredumpctl info", _sniff_info, read_info, 8 << 20, begins="P"),
 )

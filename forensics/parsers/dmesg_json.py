@@ -83,4 +83,4 @@ def _sniff(head: Head) -> int:
     return 90 if head.text.lstrip().startswith("{") and '"dmesg":' in head.text[:200] else 0
 
 
-FORMAT = Format("kernel.dmesg_json", "kernel log (dmesg -J)", _sniff, read)
+FORMAT = Format("kernel.dmesg_json", "kernel log (dmesg -J)", _sniff, read, begins="{")

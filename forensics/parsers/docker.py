@@ -327,11 +327,14 @@ def _crictl_row(cells: Mapping[str, str], place: Locator) -> Iterator[Event]:
                 fields=known({"state": state, "restart_count": _number(cells["ATTEMPT"])}))  # fmt: skip
 
 
-EVENTS = Format("docker.events", "docker events", _sniff_events, read_events)
-INSPECT = Format("docker.inspect", "container state (docker, crictl, ECS, Nomad)", _sniff_inspect, read_inspect)
+EVENTS = Format("docker.events", "docker events", _sniff_events, read_events, begins=r"\d{\[")
+INSPECT = Format(
+    "docker.inspect", "container state (docker, crictl, ECS, Nomad)", _sniff_inspect, read_inspect, begins=r"\[{"
+)  # fmt: skip
 PS = Format(
     "docker.ps",
     "docker ps or crictl ps",
     lambda head: 94 if any(map(_ps_header, head.lines[:5])) else 0,
     read_ps,
+    begins="C",
 )

@@ -53,5 +53,5 @@ def _read(text: str, source: str) -> Parsed:
     return read_text(text, source, "oomd")
 
 
-FORMAT = Format("earlyoom", "earlyoom output", _sniff, _read, 16 << 20)
+FORMAT = Format("earlyoom", "earlyoom output", _sniff, _read, 16 << 20, begins="em")
 DIALECT = Dialect(channel="oomd", series=(STATUS,), samples=samples)

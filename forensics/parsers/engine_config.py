@@ -94,7 +94,7 @@ def model_config(config: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-FORMAT = Format("engine.model_config", "model config.json", _sniff, _read, max_bytes=4 << 20)
+FORMAT = Format("engine.model_config", "model config.json", _sniff, _read, max_bytes=4 << 20, begins="{")
 
 _ALIASES = {
     "tp": "tensor_parallel_size", "tp_size": "tensor_parallel_size", "pp": "pipeline_parallel_size",

@@ -282,7 +282,7 @@ def _dated(row: Mapping[str, Any]) -> Layer | None:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("log.export", "log download (JSON)", _sniff_json, read, MAX_BYTES),
-    Format("log.yaml", "log download (YAML)", _sniff_yaml, read_yaml_entries, MAX_YAML_BYTES),
+    Format("log.export", "log download (JSON)", _sniff_json, read, MAX_BYTES, begins=r"\[{"),
+    Format("log.yaml", "log download (YAML)", _sniff_yaml, read_yaml_entries, MAX_YAML_BYTES, begins="i"),
     Format("log.csv", "log download (CSV)", _sniff_csv, read_csv, MAX_BYTES),
 )

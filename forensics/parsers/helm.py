@@ -84,6 +84,6 @@ def _sniff_status(head: Head) -> int:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("helm.releases", "helm history or list", _sniff_table, read_table, 1 << 20),
-    Format("helm.status", "helm status", _sniff_status, read_status, 4 << 20),
+    Format("helm.releases", "helm history or list", _sniff_table, read_table, 1 << 20, begins="RN"),
+    Format("helm.status", "helm status", _sniff_status, read_status, 4 << 20, begins="N"),
 )

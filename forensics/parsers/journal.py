@@ -114,4 +114,6 @@ DIALECT = Dialect(
     ),
     refine=refine,
 )
-FORMATS: tuple[Format, ...] = (Format("journal.boots", "journalctl --list-boots", _sniff_boots, _read_boots),)
+FORMATS: tuple[Format, ...] = (
+    Format("journal.boots", "journalctl --list-boots", _sniff_boots, _read_boots, begins=r"-\d\["),
+)

@@ -244,9 +244,9 @@ def _binary_file(scanned: Scanned, source: str, head: Head) -> Parsed:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("journal.pretty", "journalctl json-pretty", _sniff_pretty, _document(_objects), MAX_BYTES),
-    Format("journal.json", "journalctl json", _sniff_arrays, _document(_objects), MAX_BYTES),
-    Format("journal.export", "journalctl export", _sniff_export, _document(_export), MAX_BYTES),
-    Format("journal.verbose", "journalctl verbose", _sniff_verbose, _document(_verbose), MAX_BYTES),
-    Format("journal.binary", "systemd journal file (binary)", _sniff_binary, samples=_binary_file),
+    Format("journal.pretty", "journalctl json-pretty", _sniff_pretty, _document(_objects), MAX_BYTES, begins="{"),
+    Format("journal.json", "journalctl json", _sniff_arrays, _document(_objects), MAX_BYTES, begins="{d"),
+    Format("journal.export", "journalctl export", _sniff_export, _document(_export), MAX_BYTES, begins="_"),
+    Format("journal.verbose", "journalctl verbose", _sniff_verbose, _document(_verbose), MAX_BYTES, begins="A-Z"),
+    Format("journal.binary", "systemd journal file (binary)", _sniff_binary, samples=_binary_file, begins="L"),
 )

@@ -181,4 +181,4 @@ def sniff(head: Head) -> int:
     return 95 if found is not None and _YAML_KEY.search(head.text) else 0
 
 
-FORMAT = Format("k8s.objects", "Kubernetes objects (JSON or YAML)", sniff, read)
+FORMAT = Format("k8s.objects", "Kubernetes objects (JSON or YAML)", sniff, read, begins=r"\[{ak")

@@ -69,6 +69,6 @@ def sniff_table(head: Head) -> int:
     return 45 if named and all(_NAMED_ROW.match(line) for line in named) else 0
 
 
-DESCRIBE = Format("k8s.describe", "kubectl describe", sniff_describe, read)
+DESCRIBE = Format("k8s.describe", "kubectl describe", sniff_describe, read, begins="N")
 TABLE = Format("k8s.table", "kubectl table", sniff_table, read)
 

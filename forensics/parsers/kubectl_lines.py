@@ -101,4 +101,4 @@ def _sniff_sections(head: Head) -> int:
 
 
 MESSAGE = Format("k8s.message", "kubectl message in place of data", _sniff_alone, read)
-SECTIONS = Format("k8s.dump_logs", "container logs of a kubectl cluster dump", _sniff_sections)
+SECTIONS = Format("k8s.dump_logs", "container logs of a kubectl cluster dump", _sniff_sections, begins="=")

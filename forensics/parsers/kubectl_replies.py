@@ -80,4 +80,4 @@ def _sniff(head: Head) -> int:
     return 90 if other <= 0.1 * len(lines) else 0
 
 
-FORMAT = Format("k8s.reply", "kubectl rollout status or replies", _sniff, read, 4 << 20)
+FORMAT = Format("k8s.reply", "kubectl rollout status or replies", _sniff, read, 4 << 20, begins=r"\D")

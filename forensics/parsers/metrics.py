@@ -205,4 +205,4 @@ def _read(text: str, source: str) -> Parsed:
     return Parsed(tuple(reader.events), reader.points.samples(), diagnostics)
 
 
-FORMAT = Format("metrics.prometheus", "Prometheus metrics", _sniff, _read)
+FORMAT = Format("metrics.prometheus", "Prometheus metrics", _sniff, _read, begins="#a-zA-Z_:")

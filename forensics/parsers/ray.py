@@ -183,4 +183,4 @@ def _read_status(text: str, source: str) -> Parsed:
     return Parsed(tuple(events))
 
 
-STATUS = Format("ray.status", "ray status", _sniff_status, _read_status, max_bytes=4 << 20)
+STATUS = Format("ray.status", "ray status", _sniff_status, _read_status, max_bytes=4 << 20, begins="=")

@@ -157,7 +157,7 @@ def _sniff_page(head: Head) -> int:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("notebook", "notebook", _sniff_notebook, read_notebook, MAX_BYTES),
-    Format("cast", "recorded terminal", _sniff_cast, read_cast, MAX_BYTES),
-    Format("notes.html", "web page", _sniff_page, read_page, MAX_BYTES),
+    Format("notebook", "notebook", _sniff_notebook, read_notebook, MAX_BYTES, begins="{"),
+    Format("cast", "recorded terminal", _sniff_cast, read_cast, MAX_BYTES, begins="{"),
+    Format("notes.html", "web page", _sniff_page, read_page, MAX_BYTES, begins="<"),
 )

@@ -33,4 +33,4 @@ def sniff(head: Head) -> int:
     return 90 if any(_HEADER.fullmatch(line.rstrip()) for line in head.lines[:HEAD_LINES]) else 0
 
 
-FORMAT = Format("slurm.sacct", "sacct", sniff, read)
+FORMAT = Format("slurm.sacct", "sacct", sniff, read, begins="J")

@@ -118,5 +118,6 @@ FORMATS = (
         _sniff_unused,
         lambda text, source: Parsed(),
         max_bytes=1 << 20,
+        begins=r"<S\d",
     ),
 )

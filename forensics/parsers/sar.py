@@ -38,7 +38,7 @@ _HOUR_S = 3600.0
 
 
 def _sniff(head: Head) -> int:
-    return 95 if " CPU)" in head.text and any(_FIRST.match(clean(line)) for line in head.lines[:8]) else 0
+    return 95 if any(_FIRST.match(clean(line)) for line in head.lines[:8]) else 0
 
 
 class _Reader:
@@ -148,4 +148,4 @@ def _read(text: str, source: str) -> Parsed:
     return Parsed(tuple(reader.events), reader.points.samples(), tuple(reader.diagnostics), scope)
 
 
-FORMAT = Format("sysstat.sar", "sar", _sniff, _read)
+FORMAT = Format("sysstat.sar", "sar", _sniff, _read, begins="L")

@@ -281,6 +281,6 @@ def _sniff_show(head: Head) -> int:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("systemd.status", "systemctl status", _sniff_status, read_status),
-    Format("systemd.show", "systemctl show", _sniff_show, read_show),
+    Format("systemd.status", "systemctl status", _sniff_status, read_status, begins="L"),
+    Format("systemd.show", "systemctl show", _sniff_show, read_show, begins="ILASRMN"),
 )

@@ -203,6 +203,6 @@ def _series(results: Any) -> Iterator[tuple[Mapping[str, Any], list[tuple[float,
 
 
 FORMATS = (
-    Format("metrics.csv", "time series (CSV)", _sniff_csv, _read_csv),
-    Format("metrics.json", "Prometheus query result", _sniff_json, _read_json),
+    Format("metrics.csv", "time series (CSV)", _sniff_csv, _read_csv, begins=r"\D"),
+    Format("metrics.json", "Prometheus query result", _sniff_json, _read_json, begins="{"),
 )

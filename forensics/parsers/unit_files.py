@@ -225,4 +225,4 @@ def _sniff(head: Head) -> int:
     return 88 if ours >= 0.9 * len(filled) and len(sections & _SECTIONS) >= 0.5 * len(sections) else 0
 
 
-FORMAT = Format("systemd.unit", "systemd unit file", _sniff, read, 1 << 20)
+FORMAT = Format("systemd.unit", "systemd unit file", _sniff, read, 1 << 20, begins=r"\[")
