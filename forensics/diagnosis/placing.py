@@ -45,6 +45,8 @@ def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
     exits: dict[str, list[tuple[float, float]]] = {}
     identified = entities.with_uid()
     for event in events:
+        if event.kind not in ("pod_spec", "container_terminated"):
+            continue
         pod = entities.of(event)
         if not pod.startswith("pod:") or pod in identified:
             continue  # a pod whose uid is known is either named by the kill or not meant by it
@@ -58,8 +60,8 @@ def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
         ):
             exits.setdefault(pod, []).append((event.time.utc_s, min(event.time.uncertainty_s, _DOUBT_S)))
     for event in events:
-        victim = entities.of(event)
-        if event.kind != "kernel_oom" or not victim or victim.startswith("pod:"):
+        victim = entities.of(event) if event.kind == "kernel_oom" else ""
+        if not victim or victim.startswith("pod:"):
             continue
         scored = sorted((-_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in {*limits, *exits})
         if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
