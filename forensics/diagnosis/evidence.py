@@ -7,7 +7,6 @@ survived. Everything else gets a reason, which the report prints in its table of
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ..model import Event, Finding, Role
 from .case import Case
@@ -24,25 +23,15 @@ LONG_BEFORE_S = 12 * 3600.0
 _NODE_CHANNELS = frozenset({"kernel", "nvidia", "oomd", "systemd", "clock", "host", "cgroup"})
 
 
-@dataclass(frozen=True, slots=True)
-class Sifted:
-    """Findings of a case, sorted by what they are worth for one death."""
-
-    evidence: tuple[Finding, ...]
-    decoys: tuple[Decoy, ...]
+def of_death(case: Case, death: Death) -> tuple[Finding, ...]:
+    """The findings that are evidence for a death."""
+    return tuple(finding for finding in case.findings if not objection(case, death, finding))
 
 
-def sift(case: Case, death: Death, findings: Iterable[Finding]) -> Sifted:
-    """Evidence and decoys for a death; context that is neither is left out."""
-    evidence: list[Finding] = []
-    decoys: list[Decoy] = []
-    for finding in findings:
-        reason = objection(case, death, finding)
-        if not reason:
-            evidence.append(finding)
-        elif finding.role in (Role.CAUSE, Role.SYMPTOM, Role.CONSEQUENCE):
-            decoys.append(Decoy(finding, reason))
-    return Sifted(tuple(evidence), tuple(decoys))
+def decoys(case: Case, death: Death) -> tuple[Decoy, ...]:
+    """The findings that look like a cause of a death and are none; context is left out."""
+    told = (f for f in case.findings if f.role in (Role.CAUSE, Role.SYMPTOM, Role.CONSEQUENCE))
+    return tuple(Decoy(finding, reason) for finding in told if (reason := objection(case, death, finding)))
 
 
 SAME_FACT_S = 5.0

@@ -24,7 +24,6 @@ class Judged:
     death: Death
     hypotheses: tuple[Hypothesis, ...]
     evidence: tuple[Finding, ...]
-    decoys: tuple[Decoy, ...]
 
     @property
     def decided(self) -> bool:
@@ -32,12 +31,11 @@ class Judged:
 
 
 def judge(case: Case, death: Death) -> Judged:
-    sifted = evidence_stage.sift(case, death, case.findings)
     derived = tuple(finding for rule in rules.ALL for finding in rule(case, death))
-    found = evidence_stage.distinct((*sifted.evidence, *derived))
+    found = evidence_stage.distinct((*evidence_stage.of_death(case, death), *derived))
     lines = sum(source.lines for source in case.sources)
     reporters = frozenset(event.locator.source for event in death.witnesses)
-    return Judged(death, rank.rank(case.library, found, lines, reporters), found, sifted.decoys)
+    return Judged(death, rank.rank(case.library, found, lines, reporters), found)
 
 
 def incident_of(case: Case, deaths: Sequence[Death]) -> Incident:
@@ -47,7 +45,7 @@ def incident_of(case: Case, deaths: Sequence[Death]) -> Incident:
     suspects = tuple(filter(rank.accuses, chosen.hypotheses))
     hypotheses = chosen.hypotheses if chosen.decided else (_unknown(case, chosen), *suspects)
     hypotheses = (replace(hypotheses[0], confidence=_agreed(case, judged, chosen)), *hypotheses[1:])
-    return assemble(case, chosen, hypotheses, tuple(deaths))
+    return assemble(case, chosen, hypotheses, tuple(deaths), evidence_stage.decoys(case, chosen.death))
 
 
 def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> Confidence:
@@ -72,7 +70,9 @@ def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> Confidence:
     return top.confidence
 
 
-def assemble(case: Case, judged: Judged, hypotheses: tuple[Hypothesis, ...], deaths: tuple[Death, ...]) -> Incident:
+def assemble(
+    case: Case, judged: Judged, hypotheses: tuple[Hypothesis, ...], deaths: tuple[Death, ...], decoys: tuple[Decoy, ...]
+) -> Incident:
     top = hypotheses[0]
     used = {(f.signature, f.locator) for f in top.evidence}
     began = rank.first_s(top.decisive)
@@ -94,7 +94,7 @@ def assemble(case: Case, judged: Judged, hypotheses: tuple[Hypothesis, ...], dea
         hypotheses=hypotheses,
         chain=_chain(top, explained, deaths),
         consequences=tuple(sorted(explained, key=evidence_stage.order)),
-        decoys=judged.decoys,
+        decoys=decoys,
         contributing=tuple(
             f
             for f in judged.evidence

@@ -37,7 +37,7 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
         death = Death(case.entities.of(finding.event), finding.time.utc_s, (finding.event,), None, None, "", False)
         judged = judge(case, death)
         if judged.decided:
-            yield assemble(case, judged, judged.hypotheses, ())
+            yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
             return
     for build in (_saturated, _refused):
         found = build(case)
@@ -129,8 +129,8 @@ def _alone(case: Case, cause: str, evidence: tuple[Finding, ...], entity: str) -
     hypothesis = rank.rank_one(case.library.causes[cause], evidence)
     lines = sum(source.lines for source in case.sources)
     confidence = Confidence.LIKELY if lines >= 10 else Confidence.POSSIBLE
-    decoys = evidence_stage.sift(case, death, case.findings).decoys
-    return assemble(case, Judged(death, (), evidence, decoys), (replace(hypothesis, confidence=confidence),), ())
+    decoys = evidence_stage.decoys(case, death)
+    return assemble(case, Judged(death, (), evidence), (replace(hypothesis, confidence=confidence),), (), decoys)
 
 
 def no_fault(case: Case) -> Incident:
@@ -166,7 +166,7 @@ def no_fault(case: Case) -> Incident:
         if f.role in (Role.CAUSE, Role.SYMPTOM, Role.CONSEQUENCE)
     )
     death = Death(entity, None, (), None, None, "", True)
-    return assemble(case, Judged(death, (), tuple(findings), decoys), (hypothesis,), ())
+    return assemble(case, Judged(death, (), tuple(findings)), (hypothesis,), (), decoys)
 
 
 def _nobodys_kill(case: Case, kill: Finding) -> bool:

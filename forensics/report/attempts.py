@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..diagnosis.model import Death, Life, Phase
-from ..model import Event
+from ..model import Event, Locator
 from . import contract
 
 if TYPE_CHECKING:
@@ -136,21 +136,30 @@ def _container_start(starts: Sequence[Event], earliest_s: float, latest_s: float
     return min(same, key=lambda e: (e.time.uncertainty_s > 0.5, known(e) or 0.0), default=None)
 
 
-def number_at(attempts: Sequence[Attempt], event: Event) -> int | None:
-    """The attempt that an event falls into; none before the first start and for vague times outside of their logs."""
-    for attempt in attempts:
-        if attempt.death is not None and any(event.locator == e.locator for e in attempt.death.witnesses):
-            return attempt.number
-        if attempt.life is not None and _within(attempt.life, event):
-            return attempt.number
-    when = known(event)
-    dated = [(a.start_s - 0.2, a.number) for a in attempts if a.start_s is not None]
-    if when is None or not dated:
-        return None
-    if is_start(event):
-        when += event.time.uncertainty_s  # a coarse clock must not put a start into the run before it
-    i = bisect_right([start for start, _ in dated], when)
-    return dated[i - 1][1] if i else None
+class Numbers:
+    """Tells the attempt that an event falls into; none before the first start and for vague times outside of logs."""
+
+    def __init__(self, attempts: Sequence[Attempt]) -> None:
+        self._lives = [(a.life, a.number) for a in attempts if a.life is not None]
+        self._witnesses: dict[Locator, int] = {}
+        for attempt in attempts:
+            for event in attempt.death.witnesses if attempt.death is not None else ():
+                self._witnesses.setdefault(event.locator, attempt.number)
+        dated = [(a.start_s - 0.2, a.number) for a in attempts if a.start_s is not None]
+        self._starts, self._numbers = [start for start, _ in dated], [number for _, number in dated]
+
+    def of(self, event: Event) -> int | None:
+        seen = self._witnesses.get(event.locator)
+        told = next((number for life, number in self._lives if _within(life, event)), None)
+        if seen is not None or told is not None:
+            return min(number for number in (seen, told) if number is not None)
+        when = known(event)
+        if when is None:
+            return None
+        if is_start(event):
+            when += event.time.uncertainty_s  # a coarse clock must not put a start into the run before it
+        i = bisect_right(self._starts, when)
+        return self._numbers[i - 1] if i else None
 
 
 def _within(life: Life, event: Event) -> bool:

@@ -117,10 +117,11 @@ class Story:
         """One fact each: duplicates joined, repeats counted."""
         facts: list[Fact] = []
         open_facts: dict[tuple[int | None, str], Fact] = {}
+        numbers = attempt_stage.Numbers(self._attempts)
         for event in events:
             if self._owner.owns(event) is False and event.locator not in self.evidence | self._contributing:
                 continue
-            number = attempt_stage.number_at(self._attempts, event)
+            number = numbers.of(event)
             findings = self._at.get((event.locator.source, event.locator.line), [])
             key = self._key(event, findings)
             fact = open_facts.get((number, key))
