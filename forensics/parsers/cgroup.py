@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..model import Event, Locator
+from ..sources import mostly
 from .cgroup_path import path_scope
 from .sections import Section
 
@@ -83,11 +84,14 @@ def matches(section: Section) -> bool:
         return len(lines) == 1 and _NUMBER.fullmatch(lines[0].strip()) is not None
     if name == "memory.pressure":
         return all(_PRESSURE.fullmatch(line.strip()) for line in lines)
-    pairs = [_PAIR.fullmatch(line.strip()) for line in lines]
-    keys = {pair["key"] for pair in pairs if pair}
-    if len(keys) < 0.8 * len(lines):
+    if not mostly(_pair, lines, 0.8):
         return name == "memory.numa_stat" and all("N0=" in line for line in lines)
-    return bool(name) or _kind_of(keys) != ""
+    keys = {pair["key"] for pair in map(_pair, lines) if pair}
+    return len(keys) >= 0.8 * len(lines) and (bool(name) or _kind_of(keys) != "")
+
+
+def _pair(line: str) -> re.Match[str] | None:
+    return _PAIR.fullmatch(line.strip())
 
 
 def _kind_of(keys: set[str]) -> str:

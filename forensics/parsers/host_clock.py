@@ -42,7 +42,7 @@ def kind_of(section: Section) -> str:
         return "uptime"
     if lines[0].startswith("Reference ID") and any(line.startswith("Stratum") for line in lines):
         return "chronyc"
-    if any(_BTIME.fullmatch(line) for line in lines) and (
+    if any(line.startswith("btime ") and _BTIME.fullmatch(line) for line in lines) and (
         lines[0].startswith("cpu ") or all(map(_STAT.fullmatch, lines))
     ):
         return "stat"

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 from ..model import Event, Locator, RawStamp, Scope
+from ..sources import mostly
 from . import cgroup
 from .dates import date_command
 from .numerals import is_whole
@@ -57,14 +58,15 @@ def _kind(section: Section) -> str:
         return "free"
     if first.startswith(("procs -", "--procs--")):
         return "vmstat"
-    if sum(bool(_VMSTAT_S.match(line)) for line in lines) >= 3:
+    if sum(" K " in line and _VMSTAT_S.match(line) is not None for line in lines) >= 3:
         return "vmstat -s"
     if all(line.startswith(("some avg10=", "full avg10=")) for line in lines):
         return "pressure"
     if any(line.startswith("VmRSS:") for line in lines) and first.startswith("Name:"):
         return "status"
-    counters = [_COUNTER.fullmatch(line) for line in lines]
-    keys = {found["key"] for found in counters if found}
+    if not mostly(_COUNTER.fullmatch, lines, 0.9):
+        return ""
+    keys = {found["key"] for found in map(_COUNTER.fullmatch, lines) if found}
     if (
         len(keys) >= 0.9 * len(lines)
         and "oom_kill" in keys
