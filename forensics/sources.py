@@ -66,6 +66,8 @@ class Format:
     begins: str = ""
     """A set of characters, as in a regex: some line of every text of this format begins with one of them, blanks
     left out. It is asked before `sniff`; empty where any line may do."""
+    most: int = 100
+    """The surest that `sniff` ever is: a format that cannot win any more is not asked."""
 
 
 def make_head(path: str, data: bytes, whole: bool, encoding: str = "utf-8") -> Head:
@@ -102,7 +104,7 @@ def identify(head: Head, formats: tuple[Format, ...]) -> Format | None:
     best: Format | None = None
     best_score = 0
     for candidate in _beginning_with(head.begins, formats):
-        score = candidate.sniff(head)
+        score = candidate.sniff(head) if candidate.most > best_score else 0
         if score > best_score:
             best, best_score = candidate, score
     return best

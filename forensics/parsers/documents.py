@@ -137,5 +137,5 @@ def _no_facts(text: str, source: str) -> Parsed:
 
 
 COMPOSE = Format("docker.compose", "docker compose file", sniff_compose, read_compose, 4 << 20)
-JSON = Format("json", "JSON document without facts for this analysis", sniff_json, _no_facts, begins=r"\[{")
-YAML = Format("yaml", "YAML document without facts for this analysis", sniff_yaml, _no_facts)
+JSON = Format("json", "JSON document without facts for this analysis", sniff_json, _no_facts, begins=r"\[{", most=22)
+YAML = Format("yaml", "YAML document without facts for this analysis", sniff_yaml, _no_facts, most=22)

@@ -100,5 +100,5 @@ def _sniff_sections(head: Head) -> int:
     return 88 if head.text.lstrip().startswith(SECTION_START) else 0
 
 
-MESSAGE = Format("k8s.message", "kubectl message in place of data", _sniff_alone, read)
+MESSAGE = Format("k8s.message", "kubectl message in place of data", _sniff_alone, read, begins="=DENRTUWefu")
 SECTIONS = Format("k8s.dump_logs", "container logs of a kubectl cluster dump", _sniff_sections, begins="=")

@@ -185,13 +185,13 @@ def _nothing(text: str, source: str) -> Parsed:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("versions", "versions or packages", _sniff_versions, _nothing),
+    Format("versions", "versions or packages", _sniff_versions, _nothing, most=40),
     Format("code", "script or source code", _sniff_code, read_code),
-    Format("settings", "settings without facts for this analysis", _sniff_settings, _nothing),
+    Format("settings", "settings without facts for this analysis", _sniff_settings, _nothing, most=36),
     Format("collector.summary", "summary of a collector", _sniff_summary, read_summary, begins="="),
     Format(
         "systemd.other", "systemd state without facts for this analysis", _sniff_systemd, _nothing, begins="CDSF●/-"
     ),
     Format("systemd.units", "systemctl list-units", _sniff_units, read_units, begins="U"),
-    Format("command.error", "error of a command, in place of its output", _sniff_errors, read_errors),
+    Format("command.error", "error of a command, in place of its output", _sniff_errors, read_errors, most=60),
 )

@@ -127,7 +127,7 @@ def _nothing(text: str, source: str) -> Parsed:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("notes", "notes", _sniff_named, read, MAX_BYTES),
-    Format("notes", "notes", _sniff_prose),
+    Format("notes", "notes", _sniff_named, read, MAX_BYTES, most=30),
+    Format("notes", "notes", _sniff_prose, most=14),
     Format("notes.report", "report of this tool, not evidence", _sniff_own, _nothing),
 )

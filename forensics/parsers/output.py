@@ -32,4 +32,4 @@ def ends_badly(head: Head) -> bool:
     return any(word in head.text for word in _WORDS) and any(map(_LAST_WORDS.fullmatch, head.lines))
 
 
-FORMAT = Format("output", "program output", lambda head: 15 if ends_badly(head) else 0)
+FORMAT = Format("output", "program output", lambda head: 15 if ends_badly(head) else 0, most=15)
