@@ -28,6 +28,7 @@ from .newest_first import is_newest_first, placed, placed_rows
 MAX_BYTES = 512 << 20
 MAX_YAML_BYTES = 64 << 20
 MAX_ENTRIES = 1_000_000
+MAX_ENTRY_VALUES = 10_000
 SNIFF_CHARS = 64 << 10
 _PEOPLE = frozenset({"user", "user_profile", "username", "author", "sender", "from", "from_name", "display_name"})
 """Keys of the messages of a chat or a ticket."""
@@ -117,7 +118,19 @@ def read(text: str, source: str) -> Parsed:
 
 def read_yaml_entries(text: str, source: str) -> Parsed:
     """What `gcloud logging read` prints unless it is asked for JSON: a YAML document an entry."""
-    return _read([entry for document in read_yaml(text) for entry in _of_document(document.value)], source)
+    found = (entry for document in read_yaml(text) for entry in _of_document(document.value))
+    return _read([entry for entry in found if _is_small(entry.value)], source)
+
+
+def _is_small(value: Any) -> bool:
+    """Whether an entry, written out, stays small: an alias of YAML may stand for another's aliases, and so on."""
+    waiting = [value]
+    for _ in range(MAX_ENTRY_VALUES):
+        if not waiting:
+            return True
+        item = waiting.pop()
+        waiting += item.values() if isinstance(item, Mapping) else item if isinstance(item, list) else ()
+    return False
 
 
 def _read(entries: list[_Entry], source: str) -> Parsed:
