@@ -65,7 +65,7 @@ def test_every_rule_and_every_fault_signature_serves_a_cause() -> None:
     """A finding that no cause names, as evidence or as the condition of a remedy, would be found and never used."""
     faults = [s.id for s in LIBRARY.signatures.values() if s.role == "cause"]
     causes = LIBRARY.causes.values()
-    remedied = {finding for cause in causes for remedy in cause.remedies for finding in remedy.findings}
+    remedied = {finding for cause in causes for _, condition in cause.conditions() for finding in condition.findings}
     idle = [i for i in (*faults, *DERIVED) if i not in remedied and not any(cause.names(i) for cause in causes)]
     assert idle == []
 

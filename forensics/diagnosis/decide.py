@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..model import Event, Finding, Locator, Samples, Source, StampForm
 from ..signatures import Library
-from . import bystanders, facts, gaps, impact, ledger, lives, placing, rank, rules, trends
+from . import bystanders, engines, facts, gaps, impact, ledger, lives, placing, rank, rules, trends
 from . import deaths as death_stage
 from . import evidence as evidence_stage
 from .case import Case
@@ -184,6 +184,7 @@ def _answer(case: Case, incidents: tuple[Incident, ...]) -> Diagnosis:
         gaps=gaps.find(case, main),
         decoys=main.decoys,
         impact=impact.measure(case, main),
+        engine=engines.engine_of(case, main),
     )
 
 

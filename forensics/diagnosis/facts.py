@@ -19,6 +19,7 @@ from .rules.gpu import named_cards
 from .rules.host import kill_fields
 from .rules.oom_site import first_failure
 from .rules.probes import budgets_s, load_time, probe_kill_of
+from .rules.series import dumped_load, load_at_death
 
 _ARGUMENTS = (
     "max_model_len",
@@ -32,6 +33,26 @@ _ARGUMENTS = (
     "enforce_eager",
     "swap_space",
     "cpu_offload_gb",
+    "max_loras",
+    "max_lora_rank",
+    "num_speculative_tokens",
+    "block_size",
+    "kv_cache_memory_bytes",
+    # SGLang
+    "mem_fraction_static",
+    "chunked_prefill_size",
+    "max_running_requests",
+    "cuda_graph_max_bs",
+    "context_length",
+    # TGI
+    "max_batch_prefill_tokens",
+    "max_batch_total_tokens",
+    "max_total_tokens",
+    "max_input_tokens",
+    # LMDeploy
+    "session_len",
+    "cache_max_entry_count",
+    "max_prefill_token_num",
 )
 _LEDGER = (
     "gpu_total_gib",
@@ -49,6 +70,24 @@ _LEDGER = (
     "init_s",
     "checkpoint_gib",
     "available_ram_gib",
+    # SGLang
+    "free_before_load_gib",
+    "free_after_load_gib",
+    "free_after_kv_gib",
+    "free_before_capture_gib",
+    # llama.cpp, Ollama
+    "context_len",
+    "model_buffer_mib",
+    "kv_buffer_mib",
+    "free_before_load_mib",
+    "layers_gpu",
+    "layers_total",
+    "layers_requested",
+    "layers_fitting",
+    "gpu_available_gib",
+    # TensorRT-LLM
+    "engine_size_mib",
+    "nofile_limit",
 )
 MAX_REPEATS = 5
 SKEW_S = 5.0
@@ -68,6 +107,7 @@ _TERM_FACTS = {
     "utilization": "gpu_memory_utilization",
     "budget": "requested_gib",
     "activation": "activation_peak_gib",
+    "overhead": "overhead_gib",
     "weights": "weights_gib",
 }
 _COUNTED = ("container_state", "container_terminated", "container_waiting", "docker_state", "pod_status")
@@ -102,6 +142,8 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     for finding in incident.observations:
         if finding.signature in _OBSERVED:
             _evidence(finding, facts)
+    if life is not None:
+        _at_death(life, facts)
     # the first finding speaks last: its numbers are those of the first failure
     for finding in (*reversed(incident.hypotheses[0].supporting), *reversed(incident.hypotheses[0].decisive)):
         _evidence(finding, facts)
@@ -173,6 +215,16 @@ def _configuration(case: Case, life: Life, facts: dict[str, Any]) -> None:
         facts["engine_version"] = version[0]
     if "max_seq_len" in arguments and "max_model_len" not in facts:
         facts["max_model_len"] = arguments["max_seq_len"]
+
+
+def _at_death(life: Life, facts: dict[str, Any]) -> None:
+    """What the engine dumped when it failed: the load, and the size of the step that it was computing."""
+    dump = load_at_death(life)
+    if dump is not None:
+        facts.update(dumped_load(dump))
+    steps = [f.fields["scheduled_tokens"] for f in life.findings if "scheduled_tokens" in f.fields]
+    if steps:
+        facts["scheduled_tokens"] = steps[-1]
 
 
 def _specification(case: Case, entity: str, facts: dict[str, Any]) -> None:

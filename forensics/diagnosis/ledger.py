@@ -24,6 +24,7 @@ _TERMS = (
     ("consumed", ("consumed_gib",)),
     ("activation", ("activation_peak_gib",)),
     ("non_torch", ("non_torch_gib",)),
+    ("overhead", ()),
     ("graphs", ("graph_gib", "graph_estimated_gib")),
     ("kv_cache", ("kv_available_gib", "kv_cache_gib")),
 )
@@ -124,8 +125,10 @@ def _derive(known: dict[str, float]) -> set[str]:
     if "activation" not in known and {"budget", "weights", "kv_cache"} <= known.keys():
         rest = known["budget"] - known["weights"] - known["kv_cache"] - known.get("non_torch", 0.0)
         if rest > 0:
-            known["activation"] = rest
-            derived.add("activation")
+            # the activation peak alone only where the rest of it is told; else with context, NCCL and graphs
+            term = "activation" if "non_torch" in known else "overhead"
+            known[term] = rest
+            derived.add(term)
     return derived
 
 

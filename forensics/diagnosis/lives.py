@@ -25,6 +25,8 @@ BANNER_LINES = 25
 """A banner may span this many lines (a logo, then the arguments); the same banner further on is another start."""
 _ORDER = tuple(Phase)
 _BEFORE_READY = frozenset(_ORDER[: _ORDER.index(Phase.SERVING)])
+_AT_WORK = frozenset({"vllm.sleep_mode"})
+"""Messages of an engine that does what it is asked to, where no request shows it: it sleeps and wakes for a trainer."""
 _OF_A_REQUEST = regex.compile(r"/(?:starlette|uvicorn/protocols|fastapi|aiohttp|httptools|anyio)/")
 """Frames of a handler: its exception ends a request, not the server."""
 
@@ -168,6 +170,8 @@ def _advance(
         draft.phase = phase
         if phase not in (Phase.DRAINING, Phase.DEAD):
             draft.progress = event.locator.order
+    if any(f.signature in _AT_WORK for f in findings):
+        draft.activity = event
     status = event.fields.get("status")
     if event.kind == "access" and event.fields.get("method") == "POST" and isinstance(status, int) and status < 400:
         draft.activity = event

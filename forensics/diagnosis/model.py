@@ -157,7 +157,9 @@ class LedgerRow:
     """One term of the GPU memory equation."""
 
     term: str
-    """`total`, `utilization`, `budget`, `weights`, `activation`, `non_torch`, `graphs`, `kv_cache` …"""
+    """`total`, `utilization`, `budget`, `weights`, `activation`, `non_torch`, `overhead` (activation peak and all other
+    CUDA memory together), `graphs`, `kv_cache` …
+    """
     gib: float | None
     evidence: Finding | None
     derived: bool
@@ -218,3 +220,5 @@ class Diagnosis:
     gaps: tuple[Gap, ...]
     decoys: tuple[Decoy, ...]
     impact: Mapping[str, Any]
+    engine: str = ""
+    """The inference server of the main incident, one of `signatures.model.ENGINES`; empty when nothing tells."""

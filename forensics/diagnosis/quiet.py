@@ -20,8 +20,11 @@ REFUSALS = (
     "vllm.request_too_big_for_kv",
     "vllm.queue_full",
     "tgi.overloaded",
+    "vllm.model_not_found",
 )
 REFUSED = frozenset({400, 413, 422, 429})
+REFUSED_CALLS = frozenset({401, 403, 404, 405})
+"""Refusals of a call to the API. Of any other path they are somebody looking around, or a probe's wrong address."""
 MANY_REFUSALS = 3
 MANY_SHARE = 0.02
 """Refusals per line of the log: a busy server refuses a few requests every day."""
@@ -39,7 +42,7 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
         if judged.decided:
             yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
             return
-    for build in (_saturated, _refused):
+    for build in (_saturated, _starved, _refused):
         found = build(case)
         if found is not None:
             yield found
@@ -107,10 +110,20 @@ def _peak(columns: Sequence[Samples]) -> float:
     return max(value for samples in columns for value in samples.values)
 
 
+def _starved(case: Case) -> Incident | None:
+    """Connections that an engine could not accept for want of a file descriptor, while those it had went on."""
+    logs = {source for life in case.lives for source in life.sources}
+    wants = tuple(f for f in case.named("python.too_many_files") if f.locator.source in logs)
+    if sum(f.event.count for f in wants) < MANY_REFUSALS:
+        return None
+    limits = tuple(case.named("vllm.ulimit_low"))
+    return _alone(case, "config_error", (*wants, *limits), case.entities.of(wants[0].event))
+
+
 def _refused(case: Case) -> Incident | None:
-    """Requests answered with 400, 413, 422 or 429, or messages that say why."""
+    """Requests that the server answered with a refusal, or messages that say why."""
     refusals = tuple(case.named(*REFUSALS))
-    answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
+    answers = [event for event in case.of_kind("access") if _is_refusal(event)]
     total = max(sum(f.event.count for f in refusals), sum(event.count for event in answers))
     planned = any(death.graceful for death in case.deaths)  # a rollout or a stop is what the bundle is about
     logs = {f.locator.source for f in refusals} | {event.locator.source for event in answers}
@@ -119,9 +132,16 @@ def _refused(case: Case) -> Incident | None:
     if not total or planned or rare:
         return None
     place = refusals[0].event if refusals else answers[0]
-    fields = {"requests_refused": total, **(refusals[0].fields if refusals else {})}
+    status = next((event.fields["status"] for event in answers), None)
+    fields = {"requests_refused": total, "http_status": status, **(refusals[0].fields if refusals else {})}
     finding = conclude("requests_refused", place, fields, refusals[:1])
     return _alone(case, "request_rejected", (finding, *refusals), case.entities.of(place))
+
+
+def _is_refusal(event: Event) -> bool:
+    status = event.fields.get("status")
+    call = event.fields.get("method") == "POST" and str(event.fields.get("path")).startswith("/v1/")
+    return status in REFUSED or (status in REFUSED_CALLS and call)
 
 
 def _alone(case: Case, cause: str, evidence: tuple[Finding, ...], entity: str) -> Incident:

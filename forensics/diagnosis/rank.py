@@ -23,6 +23,7 @@ _OOM_MARKS = (
     "runtime.conmon_oom",
     "runtime.docker_oom",
     "runtime.docker_state_oom",
+    "runtime.docker_inspect_oom",
     "systemd.scope_oom",
     "systemd.unit_oom_killed",
 )
@@ -34,6 +35,7 @@ WEAK = frozenset(
         "derived.oom_unknown_site",
         "llamacpp.alloc_failed",
         "derived.kill_unknown_limit",
+        "derived.killed_while_starting",
         "derived.oomkilled_child",
         "derived.oomkilled_status",
         "derived.oom_counter",
@@ -47,6 +49,7 @@ WEAK = frozenset(
         "slurm.accounting_oom",
         "nomad.oom_killed",
         "ecs.oom",
+        "k8s.terminated_illegal",
         "ecs.health_check_failed",
         "kernel.amdgpu_ring_timeout",
         "kernel.amdgpu_reset",
@@ -60,6 +63,18 @@ BARE = frozenset({"torch.cuda_error_oom"})
 """The driver's error without a number: who holds the memory, and how much was asked for, stays open."""
 DIFFERENCE = "difference"
 """Basis of a number that no source states: what is left when all others are taken away."""
+UNPROVED_LOAD = frozenset({"derived.oom_serving"})
+"""Findings that blame load; only a sign of load shows that it was there."""
+LOAD_SIGNS = frozenset(
+    {
+        "derived.kv_full",
+        "derived.queue_grew",
+        "derived.traffic_grew",
+        "vllm.preempted_v0",
+        "sglang.retract",
+        "sglang.pool_high",
+    }
+)
 UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.config_exception"})
 """Errors that no signature knows: never more than likely."""
 NO_FAULT = ("healthy", "insufficient_evidence")
@@ -214,6 +229,8 @@ def _confidence(draft: Hypothesis, context_lines: int, reporters: frozenset[str]
     if draft.against or not strong:
         return Confidence.POSSIBLE
     if all(f.signature in UNKNOWN_ERRORS or _is_bare(f) for f in strong):
+        return Confidence.LIKELY
+    if all(f.signature in UNPROVED_LOAD for f in strong) and not any(f.signature in LOAD_SIGNS for f in draft.evidence):
         return Confidence.LIKELY
     places = {f.locator for f in draft.evidence}
     corroborated = len(places) >= 2 and len({f.signature for f in draft.evidence}) >= 2

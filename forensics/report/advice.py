@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import regex
 
 from ..diagnosis.rank import matches
 from ..model import Finding
-from ..signatures.model import Remedy
+from ..signatures.model import Advice, Condition, Text, serves
 from . import contract, text
 
 if TYPE_CHECKING:
@@ -23,39 +23,55 @@ _NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 def change(report: Report, language: str) -> dict[str, Any]:
     """What to change, what not to do, how to verify; texts with code in backticks."""
     cause = report.diagnosis.verdict.cause
-    facts = report.diagnosis.key_facts
-    filled = (text.fill(remedy.text[language], facts) for remedy in _fitting(report))
+
+    def filled(items: Iterable[Advice]) -> list[str]:
+        """The texts with their numbers; one whose numbers are unknown is left out."""
+        said = (text.fill(item.text[language], report.diagnosis.key_facts) for item in items)
+        return [item for item in said if item is not None]
+
     return {
-        "change": [remedy for remedy in filled if remedy is not None],
-        "avoid": [item[language] for item in cause.avoid],
-        "verify": cause.verify[language],
-        "prevent": [item[language] for item in cause.prevent],
+        "change": filled(_fitting(report)),
+        "avoid": filled(item for item in cause.avoid if _holds(report, item.condition)),
+        "verify": told(report, "verify", language),
+        "prevent": filled(item for item in cause.prevent if _holds(report, item.condition)),
     }
 
 
-def _fitting(report: Report) -> list[Remedy]:
-    """Remedies of the cause, those for what was found first.
+def told(report: Report, key: str, language: str) -> str:
+    """`summary`, `mechanism` or `verify` of the cause, as it came about here."""
+    cause = report.diagnosis.verdict.cause
+    own = (v.texts[key] for v in cause.variants if key in v.texts and _holds(report, v.condition))
+    general: Text = getattr(cause, key)
+    return next(own, general)[language].strip()
+
+
+def _fitting(report: Report) -> list[Advice]:
+    """Remedies of the cause for this engine, those for what was found first.
 
     A remedy for something else is left out; where none fits what was found, all are shown: the reader must choose.
     """
-    remedies = report.diagnosis.verdict.cause.remedies
-    special = [remedy for remedy in remedies if remedy.when and _is_special(remedy)]
-    meant = [remedy for remedy in special if _holds(report, remedy)]
-    rest = [r for r in remedies if r not in special and (not r.when or _holds(report, r))]
+    cause, engine = report.diagnosis.verdict.cause, report.diagnosis.engine
+    remedies = [r for r in cause.remedies if serves(r.condition.engine, engine)]
+    special = [r for r in remedies if r.condition.when and _is_special(r.condition)]
+    meant = [r for r in special if _holds(report, r.condition)]
+    rest = [r for r in remedies if r not in special and _holds(report, r.condition)]
     return [*meant, *rest] if meant else [r for r in remedies if r in special or r in rest]
 
 
-def _is_special(remedy: Remedy) -> bool:
+def _is_special(condition: Condition) -> bool:
     """True for one way in which a cause may come about; a bare fact only says that a number is known."""
-    return bool(remedy.findings) or "=" in remedy.when
+    return bool(condition.findings) or "=" in condition.when
 
 
-def _holds(report: Report, remedy: Remedy) -> bool:
-    verdict, facts = report.diagnosis.verdict, report.diagnosis.key_facts
-    found = [base for f in (*verdict.evidence, *verdict.onset) for base in (f, *f.rests_on)]
-    if any(matches(remedy.findings, finding) for finding in found):
+def _holds(report: Report, condition: Condition) -> bool:
+    d = report.diagnosis
+    if not serves(condition.engine, d.engine):
+        return False
+    found = [base for f in (*d.verdict.evidence, *d.verdict.onset) for base in (f, *f.rests_on)]
+    if not condition.when or any(matches(condition.findings, finding) for finding in found):
         return True
-    words = (word.partition("=") for word in remedy.when.split() if word not in remedy.findings)
+    words = (word.partition("=") for word in condition.when.split() if word not in condition.findings)
+    facts = d.key_facts
     return any(facts.get(name) is not None and (not sign or str(facts[name]) == value) for name, sign, value in words)
 
 
@@ -69,6 +85,7 @@ def questions(report: Report, language: str) -> list[dict[str, Any]]:
     found += [
         {"kind": "confirm", "key": "", "text": c.evidence[language], "command": _put(c.command, names)}
         for c in report.diagnosis.verdict.cause.confirm
+        if serves(c.engine, report.diagnosis.engine)
     ]
     return found
 
@@ -121,7 +138,7 @@ def summary(
     unseen = t["summary"]["impact_none" if well else "impact_unknown"]
     lines.append({"key": "impact", "text": impact(d.impact, t) or unseen})
     cause = _because(report, language) if fault else ""
-    lines.append({"key": "cause" if fault else "verdict", "text": cause or d.verdict.cause.summary[language]})
+    lines.append({"key": "cause" if fault else "verdict", "text": cause or told(report, "summary", language)})
     if d.first_cause is not None and fault:
         lines[-1] |= {"source": d.first_cause.locator.source, "line": d.first_cause.locator.line}
     lines.append({"key": "sure", "text": t["confidence"][d.verdict.confidence.value]})

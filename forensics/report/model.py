@@ -13,6 +13,7 @@ from typing import Any
 
 from ..diagnosis.model import ChainLink, Diagnosis, Hypothesis, Incident
 from ..model import Diagnostic, Event, Finding, Source
+from ..signatures.model import serves
 from . import advice, attempts, contract, curves, pseudonyms, telling, text
 from .story import Story
 
@@ -67,8 +68,8 @@ class Report:
                 "cause": d.verdict.cause.id,
                 "confidence": d.verdict.confidence.value,
                 "headline": text.headline(d, language),
-                "about": d.verdict.cause.summary[language].strip(),
-                "mechanism": d.verdict.cause.mechanism[language].strip(),
+                "about": advice.told(self, "summary", language),
+                "mechanism": advice.told(self, "mechanism", language),
                 "reasons": [self.title(f.signature, language) for f in _distinct(d.verdict.evidence)[:5]],
                 "first_cause": None if d.first_cause is None else self._ref(d.first_cause, language),
             },
@@ -187,7 +188,9 @@ class Report:
             ],
             "against": [self._ref(f, language) for f in hypothesis.against],
             "would_change": [
-                {"evidence": c.evidence[language], "command": c.command} for c in hypothesis.cause.confirm
+                {"evidence": c.evidence[language], "command": c.command}
+                for c in hypothesis.cause.confirm
+                if serves(c.engine, self.diagnosis.engine)
             ],
         }
 

@@ -31,7 +31,7 @@ def equation(ledger: Doc, t: Doc) -> str:
     value = {row["term"]: row["value"] for row in ledger["rows"] if row["value"] is not None}
     if "budget" not in value:
         return ""
-    terms = [term for term in ("consumed", "weights", "non_torch", "activation") if term in value]
+    terms = [term for term in ("consumed", "weights", "non_torch", "activation", "overhead") if term in value]
     terms = [term for term in terms if not ("consumed" in value and term in ("weights", "non_torch"))]
     if not terms or "kv_cache" not in value:
         return ""

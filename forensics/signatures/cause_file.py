@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from .model import EVIDENCE_KEYS, Cause, Confirm, Remedy, Text
+from .model import ENGINES, EVIDENCE_KEYS, Advice, Cause, Condition, Confirm, Variant
 from .reader import Reader
 
-KEYS = ("id", "title", "summary", "mechanism", *EVIDENCE_KEYS, "confirm", "remedies", "avoid", "verify", "prevent")
+KEYS = (
+    "id", "title", "summary", "mechanism", *EVIDENCE_KEYS, "confirm", "remedies", "avoid", "verify", "prevent",
+    "variants",
+)  # fmt: skip
+VARIED = ("summary", "mechanism", "verify")
+"""Texts that a variant may replace."""
 TABLE_KEYS = {
-    "confirm": ("evidence", "command"),
-    "remedies": ("when", "text"),
-    "avoid": ("text",),
-    "prevent": ("text",),
+    "confirm": ("evidence", "command", "engine"),
+    "remedies": ("when", "engine", "text"),
+    "avoid": ("when", "engine", "text"),
+    "prevent": ("when", "engine", "text"),
+    "variants": ("when", "engine", *VARIED),
 }
 """Arrays of tables in a cause, with their keys."""
 
@@ -37,16 +43,21 @@ def read_cause(reader: Reader, table: dict[str, Any], expected_id: str) -> Cause
         explains=reader.strings(table, "explains"),
         onset=reader.strings(table, "onset"),
         confirm=tuple(
-            Confirm(reader.text(item, "evidence", key), reader.string(item, "command", key))
+            Confirm(
+                reader.text(item, "evidence", key), reader.string(item, "command", key), _engines(reader, item, key)
+            )
             for key, item in _numbered(reader, table, "confirm")
         ),
-        remedies=tuple(
-            Remedy(reader.string(item, "when", key, ""), reader.text(item, "text", key))
-            for key, item in _numbered(reader, table, "remedies")
-        ),
-        avoid=_texts(reader, table, "avoid"),
+        remedies=_advice(reader, table, "remedies"),
+        avoid=_advice(reader, table, "avoid"),
         verify=reader.text(table, "verify"),
-        prevent=_texts(reader, table, "prevent"),
+        prevent=_advice(reader, table, "prevent"),
+        variants=tuple(
+            Variant(
+                _condition(reader, item, key), {name: reader.text(item, name, key) for name in VARIED if name in item}
+            )
+            for key, item in _numbered(reader, table, "variants")
+        ),
     )
 
 
@@ -54,5 +65,20 @@ def _numbered(reader: Reader, table: dict[str, Any], name: str) -> list[tuple[st
     return [(f"{name}.{number}", item) for number, item in enumerate(reader.tables(table, name), 1)]
 
 
-def _texts(reader: Reader, table: dict[str, Any], name: str) -> tuple[Text, ...]:
-    return tuple(reader.text(item, "text", key) for key, item in _numbered(reader, table, name))
+def _advice(reader: Reader, table: dict[str, Any], name: str) -> tuple[Advice, ...]:
+    return tuple(
+        Advice(_condition(reader, item, key), reader.text(item, "text", key))
+        for key, item in _numbered(reader, table, name)
+    )
+
+
+def _condition(reader: Reader, item: dict[str, Any], key: str) -> Condition:
+    return Condition(reader.string(item, "when", key, ""), _engines(reader, item, key))
+
+
+def _engines(reader: Reader, item: dict[str, Any], key: str) -> str:
+    engines = reader.string(item, "engine", key, "")
+    for word in engines.split():
+        if word not in ENGINES:
+            reader.problem(f"{key}.engine", f"{word!r} is no engine", f"one or more of {' '.join(ENGINES)}")
+    return engines

@@ -94,10 +94,10 @@ def references(folder: Folder, library: Library, derived: Iterable[str], root: P
                 if not answers(name):
                     yield Problem(path_of(cause.id, cause=True), key, f"no signature or rule is called {name!r}",
                                   "correct the name, or add the signature")  # fmt: skip
-        for number, remedy in enumerate(cause.remedies, 1):
-            for name in remedy.findings:
+        for place, condition in cause.conditions():
+            for name in condition.findings:
                 if not answers(name):
-                    key = f"remedies.{number}.when"
+                    key = f"{place}.when"
                     yield Problem(path_of(cause.id, cause=True), key, f"no signature or rule is called {name!r}",
                                   "correct the name, or add the signature")  # fmt: skip
     for signature in folder.signatures.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,6 +22,8 @@ CHANNELS = (
 LANGUAGES = ("en", "zh")
 EVIDENCE_KEYS = ("decisive", "supporting", "contradicting", "explains", "onset")
 """Keys of a cause that name findings."""
+ENGINES = ("vllm", "sglang", "tgi", "trtllm", "lmdeploy", "llamacpp", "ollama")
+"""Inference servers that differ in their flags. A death whose engine nothing tells gets the advice for the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,26 +111,53 @@ class Signature:
     """True when the message counts at level INFO and in the middle of a line, too."""
 
 
+def serves(engines: str, engine: str) -> bool:
+    """True when a text for `engines` (words of `ENGINES`, empty for all) holds for an engine (empty when unknown)."""
+    return not engines or (engine or ENGINES[0]) in engines.split()
+
+
 @dataclass(frozen=True, slots=True)
 class Confirm:
     """Evidence that would confirm or refute a cause, and the command that shows it."""
 
     evidence: Text
     command: str
+    engine: str = ""
+    """As in `Condition`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Remedy:
+class Condition:
+    """When a text of a cause holds."""
+
     when: str
     """Empty for always, or words of which one must hold: a key fact (`max_num_seqs`), a key fact with its value
     (`resource=memory`), or a finding among the evidence (`hub.gated`, `oomd.*`).
     """
-    text: Text
+    engine: str
+    """Empty for every engine, or words of `ENGINES`: a flag of one server means nothing to another."""
 
     @property
     def findings(self) -> tuple[str, ...]:
         """Ids of findings that it names."""
         return tuple(word for word in self.when.split() if "." in word and "=" not in word)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something to change, not to do, or to prepare for the next time."""
+
+    condition: Condition
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way in which a cause comes about, where the general texts would say something that did not happen."""
+
+    condition: Condition
+    texts: Mapping[str, Text]
+    """`summary`, `mechanism`, `verify`: those that differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +174,17 @@ class Cause:
     onset: tuple[str, ...]
     """Findings that decide nothing alone but, beside a decisive one, mark where the trouble began."""
     confirm: tuple[Confirm, ...]
-    remedies: tuple[Remedy, ...]
-    avoid: tuple[Text, ...]
+    remedies: tuple[Advice, ...]
+    avoid: tuple[Advice, ...]
     verify: Text
-    prevent: tuple[Text, ...]
+    prevent: tuple[Advice, ...]
+    variants: tuple[Variant, ...] = ()
+
+    def conditions(self) -> Iterator[tuple[str, Condition]]:
+        """All conditions, with the place of each in the file."""
+        for key in ("remedies", "avoid", "prevent", "variants"):
+            for number, item in enumerate(getattr(self, key), 1):
+                yield f"{key}.{number}", item.condition
 
     def names(self, finding: str) -> tuple[str, ...]:
         """The keys under which this cause names a finding, by id or by `family.*`."""

@@ -12,7 +12,7 @@ from typing import Any
 from ..model import Role, Severity
 from . import cause_file, signature_file
 from .fields import CONVERTERS
-from .model import CHANNELS, EVIDENCE_KEYS, LANGUAGES, PHASES, STATUSES
+from .model import CHANNELS, ENGINES, EVIDENCE_KEYS, LANGUAGES, PHASES, STATUSES
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FILES = ("schema/signature.schema.json", "schema/cause.schema.json")
@@ -126,7 +126,13 @@ def signature_schema() -> dict[str, Any]:
 
 def cause_schema() -> dict[str, Any]:
     """Schema of `causes/<id>.toml`."""
-    text = _object({"text": _languages("One sentence or two.")}, ("text",))
+    engine = _string("Empty for every engine, or one or more of: " + " ".join(ENGINES) + ".")
+    condition = {
+        "when": _string("Empty, or words of which one must hold: a fact, fact=value, or a finding."),
+        "engine": engine,
+    }
+    text = _object({**condition, "text": _languages("One sentence or two.")}, ("text",),
+                   keys=cause_file.TABLE_KEYS["avoid"])  # fmt: skip
     ids = "Ids of signatures or rules; family.* names a whole family. "
     evidence = {
         "decisive": _strings(ids + "Each of them alone carries the cause."),
@@ -142,12 +148,13 @@ def cause_schema() -> dict[str, Any]:
         "mechanism": _languages("Why that leads to what was seen."),
         **{key: evidence[key] for key in EVIDENCE_KEYS},
         "confirm": _tables(
-            _object({"evidence": _languages("What would confirm or refute it."), "command": _filled("Shows it.")},
+            _object({"evidence": _languages("What would confirm or refute it."), "command": _filled("Shows it."),
+                     "engine": engine},
                     ("evidence", "command"), keys=cause_file.TABLE_KEYS["confirm"]),
             "What to look at next.",
         ),
         "remedies": _tables(
-            _object({"when": _string("Empty, or words of which one must hold: a fact, fact=value, or a finding."),
+            _object({**condition,
                      "text": _languages("One change, with its arithmetic: {name} inserts a number of the report.")},
                     ("text",), keys=cause_file.TABLE_KEYS["remedies"]),
             "What to change, one parameter at a time.",
@@ -155,6 +162,13 @@ def cause_schema() -> dict[str, Any]:
         "avoid": _tables(text, "What not to do."),
         "verify": _languages("How to prove that the change worked."),
         "prevent": _tables(text, "How to see it coming next time."),
+        "variants": _tables(
+            _object({**condition, "summary": _languages("Instead of the general one."),
+                     "mechanism": _languages("Instead of the general one."),
+                     "verify": _languages("Instead of the general one.")},
+                    (), keys=cause_file.TABLE_KEYS["variants"]),
+            "One way in which it comes about; the first that holds and has a text replaces the general one.",
+        ),
     }  # fmt: skip
     required = ("id", "title", "summary", "mechanism", "verify")
     return {"$schema": DIALECT, "title": "oomforensics cause", **_object(properties, required, keys=cause_file.KEYS)}

@@ -45,7 +45,7 @@ def test_a_complete_ledger_is_checked(b: ModuleType, kv: str, difference: float)
 
 
 def test_missing_terms_follow_from_the_others(b: ModuleType) -> None:
-    """Total and utilisation give the budget; what weights and KV leave of it was for activations."""
+    """Total and utilisation give the budget; what weights and KV leave of it was for all the rest, unnamed."""
     w = b.World()
     w.start("a", 0, gpu_memory_utilization=0.9)
     w.add("smi", 1, "GPU 0", "gpu_state", "nvidia", memory_total_mib=81_050)
@@ -53,7 +53,8 @@ def test_missing_terms_follow_from_the_others(b: ModuleType) -> None:
     found = terms(book)
     assert found["total"][0] == pytest.approx(79.15, abs=0.01)
     assert found["budget"] == (pytest.approx(0.9 * 79.15, abs=0.01), True)
-    assert found["activation"] == (pytest.approx(0.9 * 79.15 - 27.6 - 30.2, abs=0.02), True)
+    assert "activation" not in found
+    assert found["overhead"] == (pytest.approx(0.9 * 79.15 - 27.6 - 30.2, abs=0.02), True)
     assert book.difference_gib is None, "a term that follows from the others checks nothing"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forensics import analyze
-from forensics.signatures.model import Remedy, Text
+from forensics.signatures.model import Condition
 
 HUB = "ERROR 05-12 08:00:06 [core.py:718] "
 LINES = {
@@ -36,7 +36,6 @@ def test_the_remedy_for_what_was_found(tmp_path: Path, name: str, first: str, ab
 
 def test_words_of_a_condition() -> None:
     """Facts, facts with a value, and findings; only the last are ids."""
-    empty = Text("", "")
-    assert Remedy("max_num_seqs", empty).findings == ()
-    assert Remedy("resource=memory hub.gated oomd.*", empty).findings == ("hub.gated", "oomd.*")
-    assert Remedy("", empty).findings == ()
+    assert Condition("max_num_seqs", "").findings == ()
+    assert Condition("resource=memory hub.gated oomd.*", "").findings == ("hub.gated", "oomd.*")
+    assert Condition("", "").findings == ()

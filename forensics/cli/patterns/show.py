@@ -13,6 +13,7 @@ from .common import find, library_option, load
 
 if TYPE_CHECKING:
     from ...signatures import Cause, Library, Signature
+    from ...signatures.model import Condition
 
 
 @click.command()
@@ -101,8 +102,19 @@ def _show_cause(cause: Cause, lang: str) -> None:
         click.echo(f"{name}: {', '.join(getattr(cause, name)) or '-'}")
     for confirm in cause.confirm:
         click.echo(f"\nlook at: {confirm.evidence[lang]}\n    {confirm.command}")
-    for remedy in cause.remedies:
-        click.echo(f"\nremedy: {remedy.text[lang]}" + (f" (when {remedy.when} is known)" if remedy.when else ""))
-    for name, texts in (("avoid", cause.avoid), ("verify", (cause.verify,)), ("prevent", cause.prevent)):
-        for text in texts:
-            click.echo(f"\n{name}: {text[lang]}")
+    for name, items in (("remedy", cause.remedies), ("avoid", cause.avoid)):
+        for item in items:
+            click.echo(f"\n{name}: {item.text[lang]}{_condition(item.condition)}")
+    click.echo(f"\nverify: {cause.verify[lang]}")
+    for item in cause.prevent:
+        click.echo(f"\nprevent: {item.text[lang]}{_condition(item.condition)}")
+    for variant in cause.variants:
+        for name, text in variant.texts.items():
+            click.echo(f"\n{name}: {text[lang]}{_condition(variant.condition)}")
+
+
+def _condition(condition: Condition) -> str:
+    """When an advice holds: ` (for sglang, when mem_fraction_static is known)`."""
+    said = [f"for {condition.engine}"] if condition.engine else []
+    said += [f"when {condition.when} is known"] if condition.when else []
+    return f" ({', '.join(said)})" if said else ""

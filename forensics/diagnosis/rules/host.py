@@ -41,6 +41,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         yield from _status(death)
         yield from _nearby(case, death)
         yield from _counter(case, death)
+        yield from _killed_child(death)
     yield from _evicted(death)
     yield from _shared_memory(case, death)
 
@@ -130,6 +131,26 @@ def _status(death: Death) -> Iterator[Finding]:
             code = event.fields.get("exit_code")
             name = "oomkilled_status" if code in (137, None) else "oomkilled_child"
             yield conclude(name, event, event.fields)
+            return
+
+
+_SIGKILLED = regex.compile(r": -9\b")
+
+
+def _killed_child(death: Death) -> Iterator[Finding]:
+    """A process of the engine that got SIGKILL while it started, as its parent tells.
+
+    A probe, a stop or an eviction ends the whole container, not a child of it: what kills a child while weights are
+    read into host memory is, as a rule, the kernel's OOM killer. Whose limit it was stays open.
+    """
+    life = death.life
+    if life is None or life.ready is not None or life.shutdown is not None:
+        return
+    for finding in life.findings:
+        processes = _SIGKILLED.search(str(finding.fields.get("failed_procs", "")))
+        shard = finding.signature == "tgi.shard_signal" and finding.fields.get("signal") == 9
+        if processes or shard:
+            yield conclude("killed_while_starting", finding.event, {"signal": 9}, (finding,))
             return
 
 

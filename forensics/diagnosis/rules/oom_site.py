@@ -25,6 +25,7 @@ OOM_SIGNATURES = frozenset(
         "vllm.weights_create_failed",
         "vllm.sampler_warmup_oom",
         "vllm.pooler_warmup_oom",
+        "trtllm.alloc_failed",
     }
 )
 
@@ -37,6 +38,7 @@ def _functions(*names: str) -> str:
 _SITES: tuple[tuple[str, regex.Pattern[str]], ...] = tuple(
     (name, regex.compile(pattern))
     for name, pattern in (
+        ("oom_waking_up", _functions("wake_up", "create_and_map")),
         ("oom_sampler_warmup", r":_?dummy_(?:sampler|pooler)_run"),
         (
             "oom_capturing_graphs",

@@ -10,7 +10,7 @@ import regex
 from ...model import Finding, Samples
 from .. import ledger, trends
 from ..case import Case, conclude
-from ..model import Death
+from ..model import Death, Life
 from . import foreign
 from .oom_site import first_failure, site_of
 
@@ -20,6 +20,7 @@ LOOK_BACK_S = 180.0
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
+    yield from _first_request(case, death)
     if not death.time_s:
         return
     yield from _kv(case, death, death.time_s)
@@ -27,21 +28,40 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     yield from _host_memory(case, death, death.time_s)
 
 
+def load_at_death(life: Life | None) -> Finding | None:
+    """The load that the engine dumped when it failed: nearer than any sample."""
+    dumps = [f for f in (life.findings if life is not None else ()) if f.signature == "vllm.dump_scheduler_stats"]
+    return next((f for f in reversed(dumps) if "kv_cache_usage_ratio" in f.fields), None)
+
+
+def dumped_load(dump: Finding) -> dict[str, float]:
+    """The numbers of a dump by the names that the series have."""
+    fields = {name: dump.fields[name] for name in ("requests_running", "requests_waiting") if name in dump.fields}
+    return {**fields, "kv_cache_usage_pct": round(100 * dump.fields["kv_cache_usage_ratio"], 2)}
+
+
 def _kv(case: Case, death: Death, moment: float) -> Iterator[Finding]:
-    kv = _points(case, death, "kv_cache_usage_pct", moment, LOOK_BACK_S)
-    if not kv:
+    """How full the KV cache was before the end: as the engine dumped it when it failed, else as last sampled."""
+    kv, waiting, running = (
+        _points(case, death, name, moment, LOOK_BACK_S)
+        for name in ("kv_cache_usage_pct", "requests_waiting", "requests_running")
+    )
+    dump = load_at_death(death.life)
+    fields: dict[str, float | None]
+    if dump is not None:
+        fields, event = dict(dumped_load(dump)), dump.event
+    elif kv:
+        samples, last = kv[-1]
+        event = trends.event_at(samples, last)
+        fields = {
+            "kv_cache_usage_pct": last[1],
+            "requests_waiting": waiting[-1][1][1] if waiting else None,
+            "requests_running": running[-1][1][1] if running else None,
+            "sample_age_s": round(moment - last[0], 1),
+        }
+    else:
         return
-    waiting = _points(case, death, "requests_waiting", moment, LOOK_BACK_S)
-    running = _points(case, death, "requests_running", moment, LOOK_BACK_S)
-    samples, last = kv[-1]
-    fields = {
-        "kv_cache_usage_pct": last[1],
-        "requests_waiting": waiting[-1][1][1] if waiting else None,
-        "requests_running": running[-1][1][1] if running else None,
-        "sample_age_s": round(moment - last[0], 1),
-    }
-    event = trends.event_at(samples, last)
-    peak = max(point[1] for _, point in kv)
+    peak = max(fields["kv_cache_usage_pct"] or 0.0, *(point[1] for _, point in kv), 0.0)
     queued = max((point[1] for _, point in waiting), default=0.0)
     if peak >= FULL_PCT:
         yield conclude("kv_full", event, {**fields, "kv_cache_usage_pct": peak})
@@ -52,6 +72,29 @@ def _kv(case: Case, death: Death, moment: float) -> Iterator[Finding]:
             yield from _little_load(case, death, failure, fields)
     if len(waiting) >= 3 and queued >= 10 and waiting[-1][1][1] > waiting[0][1][1]:
         yield conclude("queue_grew", trends.event_at(*waiting[-1]), {"requests_waiting": waiting[-1][1][1]})
+
+
+FEW_CALLS = 2
+
+
+def _first_request(case: Case, death: Death) -> Iterator[Finding]:
+    """An allocation failure at the first request of a run: one step was too much, and no load was there yet.
+
+    The log must show calls, or nothing can be said about them; many at once are load, after a restart above all.
+    """
+    life, failure = death.life, first_failure(death.life)
+    if life is None or failure is None or life.ready is None or not life.from_start or life.last_activity is not None:
+        return
+    calls = [
+        event
+        for event in case.of_kind("access")
+        if event.fields.get("method") == "POST" and event.locator.source in life.sources
+    ]
+    dump = load_at_death(life)
+    running = dump.fields.get("requests_running", 0) if dump is not None else 0
+    few = 0 < sum(event.count for event in calls) <= FEW_CALLS and running <= FEW_CALLS
+    if few and site_of(case, death, failure)[0] == "oom_serving":
+        yield conclude("oom_first_request", failure.event, failure.fields, (failure,))
 
 
 def _little_load(case: Case, death: Death, failure: Finding, fields: dict[str, float | None]) -> Iterator[Finding]:
