@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from forensics import resources
 from forensics.diagnosis.case import DERIVED
 from forensics.signatures import Matcher, law, load
+from forensics.signatures.model import ENGINES
 
 LIBRARY = load(resources.patterns(), DERIVED)
 MATCHER = Matcher(LIBRARY)
@@ -68,6 +70,90 @@ def test_every_rule_and_every_fault_signature_serves_a_cause() -> None:
     remedied = {finding for cause in causes for _, condition in cause.conditions() for finding in condition.findings}
     idle = [i for i in (*faults, *DERIVED) if i not in remedied and not any(cause.names(i) for cause in causes)]
     assert idle == []
+
+
+VLLM, SGLANG, TORCH = frozenset({"vllm"}), frozenset({"sglang"}), frozenset({"vllm", "sglang"})
+FLAGS = {
+    **dict.fromkeys(
+        (
+            "--gpu-memory-utilization", "--max-model-len", "--max-num-seqs", "--max-num-batched-tokens",
+            "--kv-cache-memory-bytes", "--swap-space", "--enforce-eager", "--compilation-config", "--limit-mm-per-prompt",
+            "--mm-processor-kwargs", "--mm-processor-cache-gb", "--no-enable-prefix-caching", "--enable-sleep-mode",
+            "--safetensors-load-strategy", "--hf-overrides", "--api-server-count",
+        ),
+        VLLM,
+    ),
+    **dict.fromkeys(
+        (
+            "--mem-fraction-static", "--chunked-prefill-size", "--max-prefill-tokens", "--max-running-requests",
+            "--cuda-graph-max-bs", "--disable-cuda-graph", "--context-length", "--tp-size", "--hicache-size",
+            "--hicache-ratio", "--watchdog-timeout",
+        ),
+        SGLANG,
+    ),
+    **dict.fromkeys(
+        (
+            "--tensor-parallel-size", "--pipeline-parallel-size", "--quantization", "--dtype", "--attention-backend",
+            "--cpu-offload-gb", "--disable-custom-all-reduce", "--served-model-name",
+        ),
+        TORCH,
+    ),
+    "--kv-cache-dtype": {*TORCH, "tgi"},
+    "--revision": {*TORCH, "tgi"},
+    **dict.fromkeys(
+        (
+            "--num-shard", "--quantize", "--max-batch-prefill-tokens", "--max-batch-total-tokens",
+            "--max-input-tokens", "--max-total-tokens", "--max-concurrent-requests", "--cuda-graphs",
+            "--cuda-memory-fraction",
+        ),
+        frozenset({"tgi"}),
+    ),
+    "--max-batch-size": {"tgi", "lmdeploy"},
+    **dict.fromkeys(
+        ("--tp_size", "--max_batch_size", "--max_num_tokens", "--max_seq_len", "--kv_cache_free_gpu_memory_fraction"),
+        frozenset({"trtllm"}),
+    ),
+    **dict.fromkeys(
+        (
+            "--tp", "--model-format", "--cache-max-entry-count", "--session-len", "--max-prefill-token-num",
+            "--quant-policy", "--eager-mode",
+        ),
+        frozenset({"lmdeploy"}),
+    ),
+    **dict.fromkeys(
+        ("--n-gpu-layers", "--ctx-size", "--ubatch-size", "--tensor-split", "--no-kv-offload"),
+        frozenset({"llamacpp"}),
+    ),
+}  # fmt: skip
+"""Flag of a server → the servers that have it."""
+OTHER_TOOLS = frozenset({
+    "--ipc", "--shm-size", "--gpus", "--memory", "--pids-limit", "--ulimit", "--force", "--previous", "--time", "--avoid",
+    "--signal", "--object-store-memory", "--help", "--format", "--dry-run", "--grace-period", "--gpu-reset",
+})  # fmt: skip
+"""Flags of docker, kubectl, schedulers and killers."""
+
+
+def test_a_flag_is_named_only_to_its_own_engine() -> None:
+    """`--gpu-memory-utilization` means nothing to SGLang: a text that names it says for which servers it holds."""
+    wrong, unknown = [], set()
+    for cause in LIBRARY.causes.values():
+        advice = [(item.condition.engine, item.text) for item in (*cause.remedies, *cause.avoid, *cause.prevent)]
+        advice += [(item.engine, item.evidence) for item in cause.confirm]
+        for engines, text in advice:
+            for flag in re.findall(r"(?<![\w-])--[a-z][\w-]+", f"{text.en} {text.zh}"):
+                if flag not in FLAGS and flag not in OTHER_TOOLS:
+                    unknown.add(flag)
+                elif not set(engines.split() or ENGINES) <= FLAGS.get(flag, set(ENGINES)):
+                    wrong.append((cause.id, flag, engines))
+    assert (wrong, unknown) == ([], set())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("cause", ["weights", "kv_cache_startup", "kv_max_len", "activation_peak", "runtime_load"])
+def test_every_engine_has_a_remedy_of_its_own(cause: str, engine: str) -> None:
+    """Where memory is set by flags, everybody is told his own."""
+    remedies = LIBRARY.causes[f"gpu_oom.{cause}"].remedies
+    assert any(engine in remedy.condition.engine.split() for remedy in remedies)
 
 
 def test_library_lies_where_it_is_looked_for() -> None:

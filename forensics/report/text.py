@@ -81,7 +81,7 @@ def size(kib: float) -> str:
 def _shown(value: Any) -> str:
     """A value inside a sentence; it cannot open or close the sentence's code spans."""
     if isinstance(value, float):
-        return f"{value:.2f}".rstrip("0").rstrip(".")
+        return f"{value:.{2 if abs(value) >= 1 else 3}f}".rstrip("0").rstrip(".")  # a utilisation of 0.995 is not 1
     return printable(str(value), 200).replace("`", "'")
 
 

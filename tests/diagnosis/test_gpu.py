@@ -233,3 +233,53 @@ def test_memory_that_nobody_names(b: ModuleType, allocated: str, processes: str,
     assert found == expected
     if "gpu_neighbour" in expected:
         assert str(w.diagnosis().verdict.confidence) == "likely"
+
+
+def test_waking_up_beside_a_trainer(b: ModuleType) -> None:
+    """The engine held this memory before it slept: somebody else has it now."""
+    w = b.World()
+    w.start("a", 0)
+    w.add("a", 100, "It took 2.310442 seconds to fall asleep.")
+    frames = (f"{b.SITE}/../device_allocator/cumem.py:wake_up", f"{b.SITE}/../device_allocator/cumem.py:create_and_map")
+    w.fail("a", 400, "RuntimeError: CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62", frames)
+    verdict = w.diagnosis().verdict
+    assert verdict.cause.id == "gpu_oom.other_process"
+    assert "oom_waking_up" in b.names(verdict.decisive)
+
+
+def test_tensorrt_could_not_load_its_engine(b: ModuleType) -> None:
+    """The allocator's error while the engine is read; what Python raises about it is a consequence."""
+    w = b.World()
+    w.add("a", 0, "[TensorRT-LLM][INFO] Loaded engine size: 41200 MiB")
+    w.add("a", 9, "[TensorRT-LLM][ERROR] [defaultAllocator.cpp::allocate::31] Error Code 1: Cuda Runtime (out of memory)", level="ERROR")
+    text = "RuntimeError: [TensorRT-LLM][ERROR] Assertion failed: Failed to deserialize cuda engine."
+    w.fail("a", 9, text, ("/usr/bin/trtllm-serve:<module>",), envelope="")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "gpu_oom.weights"
+    assert diagnosis.key_facts["engine_size_mib"] == 41200.0
+
+
+@pytest.mark.parametrize("mismatch", [True, False])
+def test_error_802_is_no_broken_hardware(b: ModuleType, mismatch: bool) -> None:
+    """The fabric manager does not run, or not with this driver; alone the error accuses no device."""
+    w = b.World()
+    if mismatch:
+        text = "fabric manager NVIDIA GPU driver interface version 535.183.01 don't match with driver version 535.216.03. Please update with matching NVIDIA driver package."
+        w.add("journal", 0, text, channel="host", scope=Scope(host="hgx-1"))
+    w.add("a", 20, "vLLM API server version 0.11.0", "engine_args", engine_version="0.11.0")
+    text = "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
+    w.fail("a", 30, text, ("torch/cuda/__init__.py:_lazy_init",), envelope="")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "driver_mismatch"
+    assert diagnosis.first_cause.locator.source == ("journal" if mismatch else "a")
+
+
+def test_error_802_beside_a_fatal_switch_error(b: ModuleType) -> None:
+    """A broken switch explains it."""
+    w = b.World()
+    text = "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 26 LTSSM Fault Up"
+    w.add("dmesg", 0, text, channel="kernel")
+    w.add("a", 20, "vLLM API server version 0.11.0", "engine_args", engine_version="0.11.0")
+    text = "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
+    w.fail("a", 30, text, ("torch/cuda/__init__.py:_lazy_init",), envelope="")
+    assert w.diagnosis().verdict.cause.id == "gpu_hardware"

@@ -304,3 +304,48 @@ def test_who_used_more_than_requested(b: ModuleType) -> None:
     assert (facts["consumer"], facts["consumer_usage_kib"], facts["consumer_request_kib"], facts["available_kib"]) == (
         "spooler", 96_636_084, 262_144, 3_911_224,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': -9}",
+        "ERROR shard-manager: text_generation_launcher: Shard process was signaled to shutdown with signal 9 rank=1",
+    ],
+)
+def test_a_child_killed_while_the_engine_started(b: ModuleType, line: str) -> None:
+    """Nobody but the kernel kills one process of a container, as a rule: possible, no more."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.add("a", 40, line, level="ERROR")
+    w.add("a", 40, "Shard 1 failed to start", level="ERROR")
+    verdict = w.diagnosis().verdict
+    assert (verdict.cause.id, str(verdict.confidence)) == ("host_oom.container_limit", "possible")
+    assert "killed_while_starting" in b.names(verdict.decisive)
+
+
+def test_a_child_that_failed_by_itself_was_not_killed(b: ModuleType) -> None:
+    """Exit code 1 is an exception of its own."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.add("a", 40, "RuntimeError: Engine core initialization failed. Failed core proc(s): {'EngineCore_DP0': 1}", level="ERROR")
+    assert w.diagnosis().verdict.cause.id == "insufficient_evidence"
+
+
+def test_an_illegal_instruction_is_the_machine(b: ModuleType) -> None:
+    """A build for a newer CPU: the kernel names the library, the container ends with 132."""
+    w = b.World()
+    w.pod()
+    text = "traps: python3[1143] trap invalid opcode ip:7f11a039 sp:7fff2b48c010 error:0 in libtorch_cpu.so[1a39,7f110000+8d000]"
+    w.add("kern", 10, text, channel="kernel")
+    w.exited("describe.txt", 11, 132, started=2)
+    assert w.diagnosis().verdict.cause.id == "unsupported_hardware"
+
+
+def test_a_model_too_large_for_the_host(b: ModuleType) -> None:
+    """Refused before anybody was killed."""
+    w = b.World()
+    w.add("a", 0, "Error: model requires more system memory (52.7 GiB) than is available (30.1 GiB)", channel="host", level="ERROR")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "host_oom.node"
+    assert diagnosis.engine == "ollama"

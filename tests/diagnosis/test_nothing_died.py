@@ -231,3 +231,38 @@ def test_how_many_waited(b: ModuleType) -> None:
     w.series("kv_cache_usage_pct", [(10.0 * i, 99.0) for i in range(60)], "a")
     w.series("requests_waiting", [(10.0 * i, 3.0 * i) for i in range(60)], "a", first_line=2_000_001)
     assert w.diagnosis().key_facts["requests_waiting"] == 177.0
+
+
+def test_a_model_name_that_is_not_served(b: ModuleType) -> None:
+    """404 of a call is a refusal with its reason; 404 of any other path is somebody looking around."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 100, 404)
+    w.add("a", 100, "Error with model error=ErrorInfo(message='The model `chat-large` does not exist.', type='NotFoundError', code=404)", level="ERROR")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "request_rejected"
+    assert diagnosis.key_facts["http_status"] == 404
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 90)
+    w.add("a", 100, '10.42.0.9:5 - "GET /favicon.ico HTTP/1.1" 404', "access", method="GET", path="/favicon.ico", status=404)
+    assert verdict(w)[0] == "healthy"
+
+
+@pytest.mark.parametrize(("times", "cause"), [(5, "config_error"), (1, "healthy")])
+def test_no_descriptor_left_while_it_works(b: ModuleType, times: int, cause: str) -> None:
+    """accept() fails again and again, and requests that have their connection go on."""
+    w = b.World()
+    w.start("a", 0)
+    for number in range(times):
+        w.add("a", 100 + number, "OSError: [Errno 24] Too many open files", level="ERROR")
+    w.answer("a", 300)
+    assert verdict(w)[0] == cause
+
+
+def test_sleep_and_wake_are_work(b: ModuleType) -> None:
+    """An engine that sleeps for a trainer and wakes again is well, though no request is seen."""
+    w = b.World()
+    for seconds, text in ((0, "It took 2.310442 seconds to fall asleep."), (400, "It took 0.41 seconds to wake up tags ['weights'].")):
+        w.add("a", seconds, text)
+    assert verdict(w)[0] == "healthy"

@@ -168,3 +168,53 @@ def test_a_restart_in_between_ends_the_climb(b: ModuleType) -> None:
     after = [(60.0 * i, 14_000.0 + 1600.0 * (i - 1170)) for i in range(1170, 1199)]
     w.series("container_memory_mib", before + after, "rss.csv", Scope(pod=b.POD))
     assert w.diagnosis().verdict.cause.id == "host_oom.container_limit"
+
+
+DUMP = "Dumping scheduler stats: SchedulerStats(num_running_reqs=3, num_waiting_reqs=0, kv_cache_usage=0.2210, prefix_cache_stats=None)"
+STEP = "Dumping scheduler output for model execution: SchedulerOutput(scheduled_new_reqs=[], total_num_scheduled_tokens=49152, scheduled_spec_decode_tokens={})"
+
+
+def test_the_dump_at_the_death_beats_an_older_sample(b: ModuleType) -> None:
+    """What the engine printed when it failed is nearer than the last ten-second line; it stands alone as well."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 270)
+    w.series("kv_cache_usage_pct", [(280, 1.9), (290, 1.1)], "a")
+    for text in (STEP, DUMP):
+        w.add("a", 300, text, level="ERROR")
+    w.fail("a", 300)
+    facts = w.diagnosis().key_facts
+    assert (facts["kv_cache_usage_pct"], facts["requests_running"], facts["scheduled_tokens"]) == (22.1, 3, 49152)
+    w.samples.clear()
+    assert concluded(b, w) == {"kv_low", "oom_big_prefill"}
+
+
+def test_a_dump_counts_where_no_oom_was(b: ModuleType) -> None:
+    """Its numbers are facts of any death."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 270)
+    w.add("a", 600, DUMP, level="ERROR")
+    w.fail("a", 600, "TimeoutError: RPC call to sample_tokens timed out.")
+    assert w.diagnosis().key_facts["kv_cache_usage_pct"] == 22.1
+
+
+@pytest.mark.parametrize(("calls", "cause"), [(1, "gpu_oom.activation_peak"), (40, "gpu_oom.runtime_load")])
+def test_the_first_request_is_no_load(b: ModuleType, calls: int, cause: str) -> None:
+    """One call after the start and the memory is gone: one step was too much. Forty at once are load."""
+    w = b.World()
+    w.start("a", 0)
+    w.fail("a", 80)
+    for number in range(calls):
+        w.answer("a", 80 + 0.01 * number, 500)
+    assert w.diagnosis().verdict.cause.id == cause
+
+
+def test_load_is_established_by_signs_of_load_only(b: ModuleType) -> None:
+    """An OOM while serving, seen by two sources, is no proof that the batch grew; a full cache is."""
+    w = served(b, 300)
+    w.pod()
+    w.exited("describe.txt", 301, 1)
+    assert (w.diagnosis().verdict.cause.id, str(w.diagnosis().verdict.confidence)) == ("gpu_oom.runtime_load", "likely")
+    w.series("kv_cache_usage_pct", [(270, 96.0), (280, 99.0), (290, 99.5)], "a")
+    assert str(w.diagnosis().verdict.confidence) == "established"

@@ -39,3 +39,62 @@ def test_words_of_a_condition() -> None:
     assert Condition("max_num_seqs", "").findings == ()
     assert Condition("resource=memory hub.gated oomd.*", "").findings == ("hub.gated", "oomd.*")
     assert Condition("", "").findings == ()
+
+
+SGLANG = """[2025-06-17 11:02:50] server_args=ServerArgs(model_path='acme/moe-lite', mem_fraction_static=0.72, tp_size=1)
+[2025-06-17 11:03:02] Load weight begin. avail mem=43.10 GB
+[2025-06-17 11:03:14] Load weight end. type=AcmeForCausalLM, dtype=torch.bfloat16, avail mem=11.40 GB, mem usage=31.70 GB.
+[2025-06-17 11:03:14] Scheduler hit an exception: Traceback (most recent call last):
+  File "/sgl-workspace/sglang/python/sglang/srt/model_executor/model_runner.py", line 836, in init_memory_pool
+    raise RuntimeError(
+RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.
+"""
+KV_TENSORS = """INFO 05-12 08:00:00 [api_server.py:1839] vLLM API server version 0.11.0
+INFO 05-12 08:00:01 [utils.py:233] non-default args: {'model': 'acme/chat-70b', 'gpu_memory_utilization': 0.985}
+INFO 05-12 08:05:10 [gpu_model_runner.py:2653] Model loading took 38.2000 GiB and 280.100000 seconds
+INFO 05-12 08:06:02 [gpu_worker.py:298] Available KV cache memory: 33.10 GiB
+ERROR 05-12 08:06:03 [core.py:708] Traceback (most recent call last):
+ERROR 05-12 08:06:03 [core.py:708]   File "/usr/lib/python3.12/vllm/v1/worker/gpu_model_runner.py", line 3901, in _allocate_kv_cache_tensors
+ERROR 05-12 08:06:03 [core.py:708]     tensor = torch.zeros(kv_cache_tensor.size,
+ERROR 05-12 08:06:03 [core.py:708] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 860.00 MiB. GPU 0 has a total capacity of 79.15 GiB of which 512.00 MiB is free. Including non-PyTorch memory, this process has 78.64 GiB memory in use. Of the allocated memory 71.20 GiB is allocated by PyTorch, and 180.00 MiB is reserved by PyTorch but unallocated.
+"""
+BUDGET = """INFO 05-12 08:00:00 [api_server.py:1839] vLLM API server version 0.11.0
+INFO 05-12 08:05:10 [gpu_model_runner.py:2653] Model loading took 68.2000 GiB and 280.100000 seconds
+INFO 05-12 08:06:02 [gpu_worker.py:298] Available KV cache memory: -1.40 GiB
+ERROR 05-12 08:06:03 [core.py:708] ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.
+"""
+
+
+def told(tmp_path: Path, log: str, language: str = "en") -> tuple[str, str, str]:
+    """(mechanism, what to change, what not to do) for a log of a KV cache that found no memory."""
+    file = tmp_path / "serve.log"
+    file.write_text(log, encoding="utf-8")
+    data = analyze(file).to_dict(language)
+    assert data["verdict"]["cause"] == "gpu_oom.kv_cache_startup"
+    advice = data["advice"]
+    return data["verdict"]["mechanism"], "\n".join(advice["change"]), "\n".join(advice["avoid"])
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_flag_of_another_engine(tmp_path: Path, language: str) -> None:
+    """SGLang's own flag with its value; nothing of vLLM's."""
+    mechanism, change, avoid = told(tmp_path, SGLANG, language)
+    assert "--mem-fraction-static" in change
+    assert "0.72" in change
+    for text in (mechanism, change, avoid):
+        assert "gpu-memory-utilization" not in text.replace("_", "-")
+        assert "--max-num-batched-tokens" not in text
+
+
+def test_a_failed_allocation_is_no_spent_budget(tmp_path: Path) -> None:
+    """The same cause in two ways: what helps the one harms the other."""
+    mechanism, change, avoid = told(tmp_path, KV_TENSORS)
+    assert "zero or negative" not in mechanism
+    assert change.startswith("Lower `--gpu-memory-utilization`")
+    assert "0.985" in change
+    assert "Do not raise" in avoid
+    assert "Do not lower `--gpu-memory-utilization`" not in avoid
+    mechanism, change, avoid = told(tmp_path, BUDGET)
+    assert "zero or negative" in mechanism
+    assert "Raise `--gpu-memory-utilization`" in change
+    assert "Do not lower `--gpu-memory-utilization`" in avoid

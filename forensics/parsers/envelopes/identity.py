@@ -26,6 +26,8 @@ _IDENT_CHANNEL = {
     "systemd-oomd": "oomd",
     "earlyoom": "oomd",
     "nohang": "oomd",
+    "ollama": "engine",
+    "llama-server": "engine",
     "chrony": "clock",
     "chronyd": "clock",
     "systemd-timesyncd": "clock",
