@@ -36,7 +36,6 @@ _ARGUMENTS = (
     "max_loras",
     "max_lora_rank",
     "num_speculative_tokens",
-    "block_size",
     "kv_cache_memory_bytes",
     # SGLang
     "mem_fraction_static",
@@ -54,6 +53,8 @@ _ARGUMENTS = (
     "cache_max_entry_count",
     "max_prefill_token_num",
 )
+_LORA = ("max_loras", "max_lora_rank")
+"""Sizes that a server without adapters prints and does not use."""
 _LEDGER = (
     "gpu_total_gib",
     "weights_gib",
@@ -205,6 +206,8 @@ def _begun(case: Case, life: Life) -> Life:
 
 def _configuration(case: Case, life: Life, facts: dict[str, Any]) -> None:
     arguments = arguments_of(case, life)
+    if arguments.get("enable_lora") is False:
+        arguments = {name: value for name, value in arguments.items() if name not in _LORA}
     facts.update({name: arguments[name] for name in _ARGUMENTS if arguments.get(name) is not None})
     values = values_of(life)
     for name in (*_ARGUMENTS, *_LEDGER):

@@ -20,6 +20,10 @@ _NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 """What Kubernetes allows in names: nothing that a shell acts on. Anything else never enters a command."""
 
 
+ENOUGH = 2
+"""With so many general remedies nobody needs those for what was not found."""
+
+
 def change(report: Report, language: str) -> dict[str, Any]:
     """What to change, what not to do, how to verify; texts with code in backticks."""
     cause = report.diagnosis.verdict.cause
@@ -48,14 +52,15 @@ def told(report: Report, key: str, language: str) -> str:
 def _fitting(report: Report) -> list[Advice]:
     """Remedies of the cause for this engine, those for what was found first.
 
-    A remedy for something else is left out; where none fits what was found, all are shown: the reader must choose.
+    A remedy for something else is left out. Where that leaves fewer than `ENOUGH`, all are shown: the reader must
+    choose.
     """
     cause, engine = report.diagnosis.verdict.cause, report.diagnosis.engine
     remedies = [r for r in cause.remedies if serves(r.condition.engine, engine)]
     special = [r for r in remedies if r.condition.when and _is_special(r.condition)]
     meant = [r for r in special if _holds(report, r.condition)]
     rest = [r for r in remedies if r not in special and _holds(report, r.condition)]
-    return [*meant, *rest] if meant else [r for r in remedies if r in special or r in rest]
+    return [*meant, *rest] if meant or len(rest) >= ENOUGH else [r for r in remedies if r in special or r in rest]
 
 
 def _is_special(condition: Condition) -> bool:

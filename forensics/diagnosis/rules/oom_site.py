@@ -123,6 +123,13 @@ _SITE_OF_SIGNATURE = {
     "vllm.sampler_warmup_oom": "oom_sampler_warmup",
     "vllm.pooler_warmup_oom": "oom_sampler_warmup",
 }
+_SITE_NAMED_AFTER = {
+    "llamacpp.model_alloc_failed": "oom_loading_weights",
+    "llamacpp.kv_alloc_failed": "oom_allocating_kv",
+    "llamacpp.compute_alloc_failed": "oom_profiling",
+}
+"""llama.cpp prints the failed allocation first, and a line or two later what it was for."""
+AFTER_LINES = 5
 _SITE_OF_PHASE = {
     Phase.LOADING: "oom_loading_weights",
     Phase.PROFILING: "oom_profiling",
@@ -157,15 +164,20 @@ def _site(case: Case, death: Death, failure: Finding) -> Iterator[Finding]:
 def site_of(case: Case, death: Death, failure: Finding) -> tuple[str, dict[str, str]]:
     """Name of the derived finding for the place of a failure, with the basis and the phase."""
     life = death.life
-    said = [
-        _SITE_OF_SIGNATURE.get(f.signature, "") for f in (life.findings if life else ()) if f.locator == failure.locator
-    ]
+    findings = life.findings if life is not None else ()
+    said = [_SITE_OF_SIGNATURE.get(f.signature, "") for f in findings if f.locator == failure.locator]
+    said += [_SITE_NAMED_AFTER.get(f.signature, "") for f in findings if _is_just_after(f, failure)]
     name = next(filter(None, said), "") or site_of_frames(_frames(life, failure))
     phase = phase_at(case, life, failure.event) if life is not None else Phase.UNKNOWN
     basis = "frames" if name else "phase"
     if not name or (name == "oom_serving" and phase not in (Phase.SERVING, Phase.DRAINING, Phase.UNKNOWN)):
         name = _SITE_OF_PHASE.get(phase, name or "oom_unknown_site")
     return name, {"basis": basis, "phase": phase.value}
+
+
+def _is_just_after(finding: Finding, failure: Finding) -> bool:
+    place, failed = finding.locator, failure.locator
+    return place.source == failed.source and 0 <= place.order - failed.order <= AFTER_LINES
 
 
 def site_of_frames(frames: Sequence[str]) -> str:
