@@ -255,3 +255,12 @@ def test_failures_of_another_day_are_another_incidents(b: ModuleType) -> None:
     w.fail("a", 200)
     w.answer("a", 201, 500)
     assert w.diagnosis().impact["failed_requests"] == 1
+
+
+@pytest.mark.parametrize(("enabled", "loras"), [(True, 8), (False, None)])
+def test_sizes_of_what_is_switched_off_are_no_facts(b: ModuleType, enabled: bool, loras: int | None) -> None:
+    """A server without adapters prints `max_loras` all the same."""
+    w = b.World()
+    w.start("a", 0, ready=False, enable_lora=enabled, max_loras=8)
+    w.fail("a", 30, frames=b.LOADING)
+    assert w.diagnosis().key_facts.get("max_loras") == loras

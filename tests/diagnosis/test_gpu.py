@@ -283,3 +283,24 @@ def test_error_802_beside_a_fatal_switch_error(b: ModuleType) -> None:
     text = "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
     w.fail("a", 30, text, ("torch/cuda/__init__.py:_lazy_init",), envelope="")
     assert w.diagnosis().verdict.cause.id == "gpu_hardware"
+
+
+@pytest.mark.parametrize(
+    ("line", "site"),
+    [
+        ("llama_init_from_model: failed to initialize the context: failed to allocate buffer for kv cache", "oom_allocating_kv"),
+        ("llama_init_from_model: failed to initialize the context: failed to allocate compute pp buffers", "oom_profiling"),
+        ("llama_model_load: error loading model: unable to allocate CUDA0 buffer", "oom_loading_weights"),
+    ],
+)
+def test_llama_cpp_says_afterwards_what_it_was_for(b: ModuleType, line: str, site: str) -> None:
+    """All three fail while it loads; the next line tells them apart."""
+    w = b.World()
+    w.add("a", 0, "main: loading model")
+    w.add("a", 5, "load_tensors:        CUDA0 model buffer size =  8148.38 MiB")
+    w.add("a", 6, "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 24576.00 MiB on device 0: cudaMalloc failed: out of memory", level="ERROR")
+    w.add("a", 6, "alloc_tensor_range: failed to allocate CUDA0 buffer of size 25769803776", level="ERROR")
+    w.add("a", 6, line, level="ERROR")
+    w.add("a", 7, "main: exiting due to model loading error", level="ERROR")
+    case = w.case()
+    assert site in b.names(oom_site.rules(case, case.deaths[0]))
