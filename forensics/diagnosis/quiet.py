@@ -24,7 +24,10 @@ REFUSALS = (
 )
 REFUSED = frozenset({400, 413, 422, 429})
 REFUSED_CALLS = frozenset({401, 403, 404, 405})
-"""Refusals of a call to the API. Of any other path they are somebody looking around, or a probe's wrong address."""
+"""Refusals of a call to the API, where there are several, or a message says why.
+
+One alone is a slip of somebody; of any other path they are somebody looking around, or a probe's wrong address.
+"""
 MANY_REFUSALS = 3
 MANY_SHARE = 0.02
 """Refusals per line of the log: a busy server refuses a few requests every day."""
@@ -123,7 +126,10 @@ def _starved(case: Case) -> Incident | None:
 def _refused(case: Case) -> Incident | None:
     """Requests that the server answered with a refusal, or messages that say why."""
     refusals = tuple(case.named(*REFUSALS))
-    answers = [event for event in case.of_kind("access") if _is_refusal(event)]
+    answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
+    calls = [event for event in case.of_kind("access") if _is_refused_call(event)]
+    if refusals or sum(event.count for event in calls) >= MANY_REFUSALS:
+        answers += calls
     total = max(sum(f.event.count for f in refusals), sum(event.count for event in answers))
     planned = any(death.graceful for death in case.deaths)  # a rollout or a stop is what the bundle is about
     logs = {f.locator.source for f in refusals} | {event.locator.source for event in answers}
@@ -138,10 +144,9 @@ def _refused(case: Case) -> Incident | None:
     return _alone(case, "request_rejected", (finding, *refusals), case.entities.of(place))
 
 
-def _is_refusal(event: Event) -> bool:
-    status = event.fields.get("status")
-    call = event.fields.get("method") == "POST" and str(event.fields.get("path")).startswith("/v1/")
-    return status in REFUSED or (status in REFUSED_CALLS and call)
+def _is_refused_call(event: Event) -> bool:
+    called = event.fields.get("method") == "POST" and str(event.fields.get("path")).startswith("/v1/")
+    return called and event.fields.get("status") in REFUSED_CALLS
 
 
 def _alone(case: Case, cause: str, evidence: tuple[Finding, ...], entity: str) -> Incident:

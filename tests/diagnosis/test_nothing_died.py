@@ -266,3 +266,14 @@ def test_sleep_and_wake_are_work(b: ModuleType) -> None:
     for seconds, text in ((0, "It took 2.310442 seconds to fall asleep."), (400, "It took 0.41 seconds to wake up tags ['weights'].")):
         w.add("a", seconds, text)
     assert verdict(w)[0] == "healthy"
+
+
+@pytest.mark.parametrize(("calls", "cause"), [(1, "healthy"), (3, "request_rejected")])
+def test_calls_without_a_key(b: ModuleType, calls: int, cause: str) -> None:
+    """One 401 is a slip; a client that gets nothing else has something to repair."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 90)
+    for number in range(calls):
+        w.answer("a", 100 + number, 401)
+    assert verdict(w)[0] == cause
