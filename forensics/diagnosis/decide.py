@@ -11,9 +11,9 @@ from . import bystanders, engines, facts, gaps, impact, ledger, lives, placing, 
 from . import deaths as death_stage
 from . import evidence as evidence_stage
 from .case import Case
-from .judge import first_cause, incident_of
+from .judge import first_cause, incidents_of
 from .model import Death, Decoy, Diagnosis, Incident
-from .quiet import no_fault, without_death
+from .quiet import long_after, no_fault, without_death
 
 
 def diagnose(
@@ -33,13 +33,16 @@ def diagnose(
     )
     if not groups and not case.lives:
         groups = death_stage.group(failures)
-    incidents = [incident_of(case, group) for group in groups]
-    if not any(has_verdict(incident) for incident in incidents):
+    incidents = [incident for group in groups for incident in incidents_of(case, group)]
+    if any(has_verdict(incident) for incident in incidents):
+        incidents += long_after(case, incidents)
+    else:
         incidents += without_death(case, incidents)
     if not incidents:
         incidents = [no_fault(case)]
     newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)
-    incidents.sort(key=lambda incident: _importance(case, incident, newest_s))
+    overcome = _overcome(incidents)
+    incidents.sort(key=lambda incident: _importance(case, incident, overcome, newest_s))
     told = [i for n, i in enumerate(incidents) if not _retold(i, incidents[:n])]
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
 
@@ -142,15 +145,29 @@ def _orderly(case: Case, death: Death) -> bool:
     return death.exit_code != 0 or death.life is not None or asked
 
 
-def _importance(case: Case, incident: Incident, newest_s: float) -> tuple[bool, bool, bool, int, float, str]:
-    """Incidents with a cause first, then an engine's, then the latest day's, those with more deaths, the earlier.
+def _overcome(incidents: Sequence[Incident]) -> frozenset[int]:
+    """Ids (`id()`) of the incidents after which the same entity had another one with a cause."""
+    return frozenset(
+        id(earlier)
+        for n, later in enumerate(incidents)
+        for earlier in incidents[:n]
+        if has_verdict(later) and earlier.entity == later.entity
+    )
 
-    Somebody asks about what happened last; on that day the earlier one may have caused the later.
+
+def _importance(
+    case: Case, incident: Incident, overcome: frozenset[int], newest_s: float
+) -> tuple[bool, bool, bool, bool, int, float, str]:
+    """With a cause first, then an engine's, then those not overcome, the latest day's, more deaths, the earlier.
+
+    Somebody asks about what happened last; on that day the earlier one may have caused the later, but not where the
+    same service was well in between.
     """
     served = bool(case.lives_of(incident.entity))
     return (
         not has_verdict(incident),
         not (served or case.spec(incident.entity) is not None),
+        id(incident) in overcome,
         incident.start_s is not None and newest_s - incident.start_s > death_stage.ONE_INCIDENT_S,
         -len(incident.deaths),
         incident.start_s if incident.start_s is not None else float("inf"),

@@ -16,6 +16,9 @@ ONSET_S = 30.0
 """An onset lies this near its cause: an eviction takes this long from the threshold to the last kill."""
 REPORT_DELAY_S = 2.0
 """The kernel's line, containerd's, kubelet's and the event of one fact come within this time."""
+OVERCOME_S = 3600.0
+"""A run that was at work this long had overcome whatever ended the one before it."""
+_CLEAR = (Confidence.ESTABLISHED, Confidence.LIKELY)
 _DISTANCES = {"kernel": 0, "nvidia": 0, "runtime": 3, "kubelet": 4, "k8s": 5}
 
 
@@ -38,14 +41,84 @@ def judge(case: Case, death: Death) -> Judged:
     return Judged(death, rank.rank(case.library, found, lines, reporters), found)
 
 
-def incident_of(case: Case, deaths: Sequence[Death]) -> Incident:
-    """One incident from the deaths of a loop: the first death that can be explained explains the loop."""
-    judged = [judge(case, death) for death in deaths]
-    chosen = next((j for j in judged if j.decided), judged[0])
+def incidents_of(case: Case, deaths: Sequence[Death]) -> list[Incident]:
+    """The incidents that the deaths of one entity make, in their order.
+
+    A restart loop is one incident: the first death that can be explained explains it. Where a run was at work for an
+    hour and then ended of something else, and not less clearly, the former trouble was overcome: two incidents.
+    """
+    parts: list[list[Judged]] = []
+    for judged in (judge(case, death) for death in deaths):
+        if not parts or _overcame(parts[-1], judged):
+            parts.append([])
+        parts[-1].append(judged)
+    return [_incident(case, part) for part in parts]
+
+
+def _overcame(before: Sequence[Judged], later: Judged) -> bool:
+    first = _telling(before).hypotheses
+    if not later.decided or not _telling(before).decided or _worked_s(later.death) < OVERCOME_S:
+        return False
+    then, now = first[0], later.hypotheses[0]
+    clear = now.confidence in _CLEAR or then.confidence not in _CLEAR
+    return then.cause.id != now.cause.id and clear
+
+
+def _worked_s(death: Death) -> float:
+    """How long the run that died had been at work, as far as its log shows."""
+    life = death.life
+    if life is None or life.last_activity is None:
+        return 0.0
+    began, worked = (life.ready or life.start).time.utc_s, life.last_activity.time.utc_s
+    return worked - began if began is not None and worked is not None else 0.0
+
+
+def _telling(judged: Sequence[Judged]) -> Judged:
+    """The death that explains a loop."""
+    return next((j for j in judged if j.decided), judged[0])
+
+
+def _incident(case: Case, judged: Sequence[Judged]) -> Incident:
+    chosen = _telling(judged)
     suspects = tuple(filter(rank.accuses, chosen.hypotheses))
     hypotheses = chosen.hypotheses if chosen.decided else (_unknown(case, chosen), *suspects)
     hypotheses = (replace(hypotheses[0], confidence=_agreed(case, judged, chosen)), *hypotheses[1:])
-    return assemble(case, chosen, hypotheses, tuple(deaths), evidence_stage.decoys(case, chosen.death))
+    echoes = _echoes(judged, chosen)
+    heard = {(f.signature, f.locator) for f in echoes}
+    decoys = evidence_stage.decoys(case, chosen.death)
+    return assemble(
+        case,
+        replace(chosen, evidence=(*chosen.evidence, *echoes)),
+        hypotheses,
+        tuple(j.death for j in judged),
+        tuple(d for d in decoys if (d.finding.signature, d.finding.locator) not in heard),
+    )
+
+
+def _echoes(judged: Sequence[Judged], chosen: Judged) -> tuple[Finding, ...]:
+    """What the runs that were at work when the judged death happened, and ended of it, say of its consequences.
+
+    A peer's watchdog barks minutes after the rank died: that is no line of “another run”.
+    """
+    if not chosen.decided:
+        return ()
+    top = chosen.hypotheses[0]
+    began = rank.first_s(top.decisive)
+    seen = {(f.signature, f.locator) for f in chosen.evidence}
+    return tuple({
+        (f.signature, f.locator): f
+        for other in judged
+        if other is not chosen and _began_before(other.death, began)
+        for f in other.evidence
+        if (f.role is Role.CONSEQUENCE or rank.matches(top.cause.explains, f))
+        and not f.signature.startswith("derived.")
+        and (f.signature, f.locator) not in seen
+    }.values())  # fmt: skip
+
+
+def _began_before(death: Death, moment: float) -> bool:
+    start = death.life.start.time.utc_s if death.life is not None else None
+    return start is not None and start < moment
 
 
 def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> Confidence:

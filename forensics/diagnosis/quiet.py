@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from ..model import Event, Finding, Role, Samples
 from . import bystanders, rank, rules, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
+from .deaths import ONE_INCIDENT_S
 from .entities import ENGINE_COMM
 from .judge import Judged, assemble, judge
 from .model import Confidence, Death, Decoy, Hypothesis, Incident, Trend
@@ -52,6 +54,14 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
             return
 
 
+def long_after(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
+    """A KV cache that is full long after the last end: the service overcame that one, and the present leads."""
+    last_s = max((death.time_s or 0.0 for incident in known for death in incident.deaths), default=0.0)
+    found = _saturated(case, last_s + ONE_INCIDENT_S) if last_s else None
+    if found is not None:
+        yield found
+
+
 def _survived(case: Case, finding: Finding) -> bool:
     """True when some engine went on working after a fault, or the fault is another's."""
     owner = case.entities.of(finding.event)
@@ -80,13 +90,15 @@ def _outlived(case: Case, finding: Finding) -> bool:
     return False
 
 
-def _saturated(case: Case) -> Incident | None:
+def _saturated(case: Case, since_s: float = -inf) -> Incident | None:
+    """A KV cache at its ceiling, looked at from a moment on (Unix time)."""
     for columns in _kv_series(case):
-        full = [(p[0], s.source, s, p) for s in columns for p in trends.points_of(s) if p[1] >= FULL_PCT]
-        if not full or not saturation(columns):
+        points = [(point, samples) for samples in columns for point in trends.points_of(samples) if point[0] >= since_s]
+        full = [(point[0], s.source, s, point) for point, s in points if point[1] >= FULL_PCT]
+        if not full or not saturation([point[1] for point, _ in points]):
             continue
         *_, samples, point = min(full, key=lambda item: item[:2])
-        fields = {"kv_cache_usage_pct": _peak(columns)}
+        fields = {"kv_cache_usage_pct": max(point[1] for point, _ in points)}
         waiting = [s for s in case.samples if s.name == "requests_waiting" and s.source in {c.source for c in columns}]
         if waiting:
             fields["requests_waiting"] = _peak(waiting)

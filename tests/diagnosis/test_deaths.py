@@ -324,3 +324,35 @@ def test_the_end_of_another_service_of_a_compose_file(b: ModuleType) -> None:
     w.add("out.log", 305, "redis-1 exited with code 3", channel="container", level="")
     w.add("out.log", 306, "vllm-1 exited with code 1", channel="container", level="")
     assert {(d.entity, d.exit_code) for d in w.case().deaths} == {("ctr:vllm", 1), ("ctr:redis", 3)}
+
+
+@pytest.mark.parametrize(("hours", "cause"), [(4.0, "engine_timeout"), (0.25, "gpu_oom.runtime_load")])
+def test_what_hours_of_work_overcame_does_not_explain_the_next_end(b: ModuleType, hours: float, cause: str) -> None:
+    """An OOM, a restart, hours of work, and then a hang: two incidents, the last leads. In a loop the first does."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 600)
+    w.fail("a", 601)
+    w.start("a", 700)
+    w.answer("a", 700 + 3600 * hours)
+    end = 701 + 3600 * hours
+    w.add("a", end, "TimeoutError: RPC call to execute_model timed out.", "traceback", exception="TimeoutError",
+          frames=(), chained=False, level="ERROR")  # fmt: skip
+    w.add("a", end + 1, "EngineCore encountered a fatal error.", level="ERROR")
+    incidents = w.diagnosis().incidents
+    assert incidents[0].hypotheses[0].cause.id == cause
+    assert len(incidents) == (2 if hours > 1 else 1)
+
+
+def test_a_peers_watchdog_is_a_consequence(b: ModuleType) -> None:
+    """The kernel of one node kills a rank; on the other node the log ends ten minutes later in a collective's timeout."""
+    w = b.World()
+    for second in range(0, 100, 10):
+        w.answer("node-a/vllm.log", second)
+    w.kill("node-b/kern.log", 100, "node", uid="", cid="", host="node-b")
+    late = w.add("node-a/vllm.log", 700, "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7,"
+                 " OpType=SEND, Timeout(ms)=600000) ran for 600004 milliseconds before timing out.", level="ERROR")  # fmt: skip
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "host_oom.node"
+    assert late.locator in {f.locator for f in found.incidents[0].consequences}
+    assert late.locator not in {d.finding.locator for d in found.decoys}

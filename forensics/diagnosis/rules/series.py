@@ -265,7 +265,6 @@ def _host_cache(case: Case, death: Death) -> Finding | None:
     return None
 
 
-def saturation(columns: Sequence[Samples]) -> bool:
-    """True for a KV series that spent at least a tenth of its time at the ceiling."""
-    values = [v for column in columns for v in column.values]
+def saturation(values: Sequence[float]) -> bool:
+    """True for KV cache usages that are at the ceiling for at least a tenth of their time."""
     return bool(values) and sum(v >= FULL_PCT for v in values) >= max(3, 0.1 * len(values))
