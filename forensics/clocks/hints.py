@@ -28,6 +28,9 @@ EXACT = 2.5
 """Weight of a fit within seconds: few of the offsets that exist fit so well by chance."""
 _FEW = 4
 """More starts than this fit some offset by chance; they count less."""
+_KILLED_BY_HAND_S = 10.0
+"""From a kill that somebody ordered to the last word of what dies of it."""
+_ORDERED_KILL = re.compile(r"(?:^|COMMAND=(?:[^\s/]*/){0,12}|[:+>] )kill -(?:s )?(?:SIG)?(?:9|KILL) \d")
 _TAIL_S = 300.0
 _NEAR_S = 5.0
 _DROP_MIB = 1024.0
@@ -76,6 +79,8 @@ class Hints:
     kernel_kills: list[float] = field(default_factory=list)
     engines: list[_Engine] = field(default_factory=list)
     """Logs of engines, also those that are only taken for UTC, as containers are: for nodes that nothing ties."""
+    kills: list[float] = field(default_factory=list)
+    """SIGKILLs that a person or a script sent, as sudo and syslog tell."""
     tokens: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
     """Rare id → (lane index, instant) in solved lanes."""
     members: dict[int, list[tuple[int, Event]]] = field(default_factory=lambda: defaultdict(list))
@@ -91,6 +96,7 @@ class Hints:
         self.oom_ends.clear()
         self.kernel_kills.clear()
         self.engines.clear()
+        self.kills.clear()
         lanes = self.network.lanes
         lasts = [
             solution.at(lane.lines[-1], lane.walls[-1])[0]
@@ -135,6 +141,8 @@ class Hints:
             self.deaths.append(seconds)
         if event.kind == "kernel_oom":
             self.kernel_kills.append(seconds)
+        if event.channel == "host" and _ORDERED_KILL.search(event.text, 0, 2000):
+            self.kills.append(seconds)
         for token in tokens(event):
             if len(self.tokens[token]) < _MOST_PER_TOKEN:
                 self.tokens[token].append((lane, seconds))
@@ -180,6 +188,9 @@ class Hints:
             weight = min(1.0, _FEW / len(set(ends)))
             yield Hint("end", lane.walls[-1], end - _TO_END_S, end + 2, weight)
             yield Hint("end", lane.walls[-1], end - _AT_ONCE_S, end + 1, EXACT * weight)
+        if len(self.kills) <= _FEW:
+            for kill in self.kills:
+                yield Hint("killed", lane.walls[-1], kill - 1, kill + _KILLED_BY_HAND_S, EXACT)
 
     def _kills(self, lane: Lane) -> Iterator[Hint]:
         """The kernel's kill, and what tells of it elsewhere: a container's reason, its unit, the engine's parent."""

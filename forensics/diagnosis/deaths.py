@@ -25,8 +25,10 @@ LINGER_S = 180.0
 RESTART_S = 600.0
 """A restart follows its death within this, back-off and pulling of the image included."""
 PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill", "kubelet.probe_unhealthy")
+HEALTH_KILLS = ("runtime.autoheal_restart",)
+"""Who ends a container for its health check where there is no kubelet, and says so."""
 WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
-_INSTANCE = regex.compile(r"[-_]\d+$")
+INSTANCE = regex.compile(r"[-_]\d+$")
 """`vllm-1` is the first instance of the compose service `vllm`."""
 _KILLED = frozenset({"Killed", "SIGKILL"})
 
@@ -135,7 +137,7 @@ def _told(finding: Finding, others: Sequence[Finding], entities: Entities) -> Ev
 def _named(finding: Finding) -> str:
     """The container or program that a report of an end names, without the number of its instance."""
     name = finding.fields.get("container") or finding.fields.get("process") or ""
-    return _INSTANCE.sub("", str(name))
+    return INSTANCE.sub("", str(name))
 
 
 def _harmless(event: Event) -> bool:

@@ -135,7 +135,7 @@ def _stale(case: Case, death: Death) -> bool:
 
 def _orderly(case: Case, death: Death) -> bool:
     asked = rules.exits.stop_request(case, death) is not None
-    if rules.probes.probe_kill_of(case, death) is not None:
+    if rules.probes.probe_kill_of(case, death) is not None or rules.exits.reclaimed(case, death):
         return False
     stops = [d for d in case.deaths if case.entities.same(d.entity, death.entity) and _told_to_stop(d)]
     if death in stops and len(stops) >= CRASH_LOOP and not asked:

@@ -123,6 +123,8 @@ def stated(events: Sequence[Event]) -> Entities:
             names = (*names, f"ctr:{event.scope.container}")
         if names and names[0].startswith("unit:"):
             entities.units.add(names[0].removeprefix("unit:"))
+            if event.kind == "pod_spec" and event.fields.get("container") and not pods:  # a unit that runs a container
+                names = (*names, f"ctr:{event.fields['container']}")
         for other in names[1:]:
             entities.join(names[0], other, "stated")
     return entities

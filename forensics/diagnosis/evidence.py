@@ -86,6 +86,8 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     comm = finding.event.fields.get("comm")
     if finding.signature == "nvidia.xid_application" and comm and not ENGINE_COMM.search(str(comm)):
         return "other_entity"  # the fault of another program on the card
+    if _killed_another(case, finding):
+        return "other_entity"
     life = death.life
     of_node = finding.event.channel in _NODE_CHANNELS  # in a journal these stand between and behind the engine's lines
     if life is not None and finding.locator.source in life.sources and not of_node:
@@ -98,6 +100,15 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     if not owner and of_node and _other_host(case, death, finding.event):
         return "other_host"
     return _in_time(case, death, finding, bool(owner))
+
+
+def _killed_another(case: Case, finding: Finding) -> bool:
+    """True for a kill that somebody ordered of a pid which a list of processes gives to another program."""
+    pid = finding.fields.get("victim_pid")
+    if finding.event.kind != "log" or finding.event.channel != "host" or pid is None:
+        return False
+    named = [e for e in case.of_kind("process", "gpu_process") if e.fields.get("pid") == pid]
+    return bool(named) and not any(ENGINE_COMM.search(e.text) for e in named)
 
 
 def _in_life(death: Death, finding: Finding) -> str:

@@ -21,7 +21,7 @@ from ..sources import Format, Head, mostly
 from .json_yaml import read_json
 from .k8s_objects import quoted
 from .k8s_values import instant_at, known, shown, terminated_text
-from .located import Object, dig, int_at, line_at, object_at, strings_at, text_at
+from .located import Object, dig, int_at, line_at, object_at, objects_at, strings_at, text_at
 from .numerals import is_whole
 from .tables import Header, header_of
 from .task_states import is_task_states, task_events
@@ -125,6 +125,25 @@ def _happened(
     return _refined(event, action.strip(), labels, scope.container or identity[:12])
 
 
+_SPOKEN = regex.compile(
+    r"(?:[A-Z]{1,5} )?(?:m=[+-][\d.]{1,20} )?container (?P<action>\w+(?:: \w+)?) (?P<id>[0-9a-f]{64})"
+    r" \((?P<attributes>.*)\)\s*"
+)
+
+
+def spoken(event: Event) -> Event | None:
+    """An event that Podman writes into the journal, behind the remains of its stamp (`CEST m=+0.081 container …`)."""
+    found = _SPOKEN.fullmatch(event.text)
+    if found is None:
+        return None
+    labels = {m["key"]: m["value"] for m in _ATTRIBUTE.finditer(found["attributes"])}
+    told = _happened("container", found["action"], found["id"], labels, None, event.locator)
+    return told and replace(
+        told, stamps=event.stamps, raw=event.raw, fields={**event.fields, **told.fields},
+        scope=replace(told.scope, host=event.scope.host),
+    )  # fmt: skip
+
+
 def _refined(event: Event, action: str, labels: Mapping[str, str], label: str) -> Event:
     if action in ("die", "died"):
         code = _number(labels.get("exitCode") or labels.get("containerExitCode") or "")
@@ -165,9 +184,26 @@ def read_inspect(text: str, source: str) -> Parsed:
                 events += _inspected(entry, source)
             elif isinstance(entry, Object) and "status" in entry:
                 events += _crictl_inspected(object_at(entry, "status"), source)
+            elif isinstance(entry, Object) and "FailingStreak" in entry:
+                events += _health_log(entry, Scope(), source)
             elif isinstance(entry, Object):
                 events += task_events(entry, source)
     return quoted(events, lines)
+
+
+def _health_log(health: Object, scope: Scope, source: str) -> Iterator[Event]:
+    """The last failures of a health check, each at its own time (`State.Health.Log`)."""
+    for entry in objects_at(health, "Log"):
+        if int_at(entry, "ExitCode") == 0:
+            continue
+        output = text_at(entry, "Output").strip().partition("\n")[0]
+        line = line_at(entry, "Output") or line_at(entry, "ExitCode")
+        stamp = instant_at(entry, "End") or instant_at(entry, "Start")
+        yield Event(
+            Locator(source, line, line), "probe_failed", "runtime", f"health check failed: {output[:300]}",
+            (stamp,) if stamp else (), scope,
+            known({"probe": "health", "output": output[:300], "failing_streak": int_at(health, "FailingStreak")}),
+        )  # fmt: skip
 
 
 def _inspected(entry: Object, source: str) -> Iterator[Event]:
@@ -201,6 +237,7 @@ def _inspected(entry: Object, source: str) -> Iterator[Event]:
     )  # fmt: skip
     reason = "OOMKilled" if killed is True else ""
     yield from _ends(state, ("StartedAt", "FinishedAt"), scope, source, code, reason, last_state=running)
+    yield from _health_log(object_at(state, "Health"), scope, source)
 
 
 def _ends(
@@ -253,7 +290,8 @@ def _sniff_inspect(head: Head) -> int:
         return 0
     docker = '"State"' in text and '"HostConfig"' in text and '"ExitCode"' in text
     crictl = '"CONTAINER_' in text and '"finishedAt"' in text and '"metadata"' in text
-    return 96 if docker or crictl or is_task_states(text) else 0
+    health = '"FailingStreak"' in text and '"Log"' in text
+    return 96 if docker or crictl or health or is_task_states(text) else 0
 
 
 _AGO = regex.compile(

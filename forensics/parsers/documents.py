@@ -8,18 +8,19 @@ knowingly, not left over as unknown. Compose: the Compose Specification (compose
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import regex
 
 from ..model import Diagnostic, Event, Locator, Parsed, Scope, Severity
 from ..sources import Format, Head
+from .healthchecks import health_fields
 from .json_yaml import read_json, read_yaml
 from .k8s_facts import DEFAULT_SHM_BYTES
 from .k8s_objects import quoted
 from .k8s_values import known
-from .located import Object, dig, object_at, objects_at, strings_at, text_at
+from .located import Object, dig, int_at, object_at, objects_at, strings_at, text_at
 from .sizes import size_bytes
 
 _SERVICES = regex.compile(r"^services:\s*(?:#.*)?$", regex.MULTILINE)
@@ -71,12 +72,21 @@ def _service(name: str, service: Object, line: int, source: str) -> Event:
         "restart_policy": text_at(service, "restart"),
         "grace_s": _duration_s(text_at(service, "stop_grace_period")),
         "backup": True if backup else None,
+        **_health(service),
     }
     return Event(
         Locator(source, line, line), "pod_spec", "runtime", f"compose service {name} spec",
         scope=Scope() if backup else Scope(container=name),
         fields=known(fields),
     )  # fmt: skip
+
+
+def _health(service: Object) -> Mapping[str, Any]:
+    check = service.get("healthcheck")
+    if not isinstance(check, Object) or dig(check, "disable") is True or "test" not in check:
+        return {}
+    delay_s, period_s, timeout_s = (_duration_s(text_at(check, k)) for k in ("start_period", "interval", "timeout"))
+    return health_fields(delay_s, period_s, timeout_s, int_at(check, "retries"))
 
 
 def _words(value: Any) -> tuple[str, ...]:

@@ -124,12 +124,17 @@ def _sniff(head: Head) -> int:
     rows = [line for line in lines if "," in line]
     if len(rows) < 2 or len(rows) < 0.4 * len(lines):
         return 0
-    ours = mostly(_SLASHED.match, rows, 0.8) or mostly(_is_row, rows, 0.8)
+    ours = mostly(_begins_with_a_time, rows, 0.8) or mostly(_is_row, rows, 0.8)
     return 90 if ours else 0
 
 
 def _is_row(line: str) -> bool:
     return " MiB" in line and (" %" in line or _UUID.search(line) is not None)
+
+
+def _begins_with_a_time(line: str) -> bool:
+    """A stamp fills its cell; Go programs print the same form in front of a message."""
+    return _SLASHED.fullmatch(line.partition(",")[0].strip()) is not None
 
 
 def _series(head: Head) -> tuple[SeriesSpec, ...]:

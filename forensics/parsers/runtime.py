@@ -1,4 +1,4 @@
-"""Container runtimes' messages: containerd, CRI-O, conmon and dockerd.
+"""Container runtimes' messages: containerd, CRI-O, conmon, dockerd, and the events that Podman writes into the journal.
 
 What a runtime says about a container carries its id only; the name, the pod and the attempt stand in the
 lines that create it, and the sandbox ids in those that create pods. Those lines are learned first, file by
@@ -15,6 +15,7 @@ import regex
 
 from .. import stamps
 from ..model import Event, Scope
+from . import docker
 from .k8s_values import known, terminated_text
 from .log import Assembled, Dialect, event_of
 from .numerals import is_whole
@@ -110,6 +111,8 @@ def assemble(records: Sequence[Record], source: str) -> Assembled:
 
 
 def _read(event: Event, names: _Names) -> Event:
+    if (told := docker.spoken(event)) is not None:
+        return told
     for pattern, reader in _READERS:
         found = pattern.search(event.text, 0, _TEXT_CHARS)
         if found is not None:
@@ -199,6 +202,7 @@ DIALECT = Dialect(
         "CreateContainer within sandbox ", "StartContainer for ", "StopContainer for ", "Kill container ",
         "Started container", "Stopped container ", "Created container ", "Stopping container",
         "failed to exit within",
+        " container health_status ", " container kill ", " container died ", " container start ",
     ),
     assemble=assemble,
 )  # fmt: skip

@@ -17,8 +17,10 @@ import regex
 
 from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head
+from .healthchecks import health_fields
 from .k8s_facts import DEFAULT_SHM_BYTES
 from .k8s_values import known
+from .numerals import is_whole
 from .sizes import size_bytes
 
 _SECTION = regex.compile(r"\[(?P<name>[A-Za-z][\w -]{0,40})\]\s*")
@@ -143,6 +145,10 @@ def _spec(unit: Unit, source: str, lines: Sequence[str]) -> Event | None:
     }
     if image := unit.last("Image"):
         fields["image"] = image
+    if quadlet:
+        fields["container"] = unit.last("ContainerName") or f"systemd-{name.removesuffix('.service')}"
+    if unit.last("HealthCmd") not in ("", "none"):
+        fields |= _health(unit)
     env = dict(environment([value for value, _ in unit.values.get("Environment", ())]))
     fields["env"] = {**env, **fields.get("env", {})}
     for key, value in (("memory_limit_bytes", limit), ("shm_size_bytes", unit.last("ShmSize"))):
@@ -154,6 +160,14 @@ def _spec(unit: Unit, source: str, lines: Sequence[str]) -> Event | None:
     return Event(
         Locator(source, line, line), "pod_spec", "systemd", f"unit {name} spec", scope=Scope(unit=name),
         fields=known(fields), raw=raw,
+    )  # fmt: skip
+
+
+def _health(unit: Unit) -> dict[str, Any]:
+    retries = unit.last("HealthRetries")
+    return health_fields(
+        span_s(unit.last("HealthStartPeriod")), span_s(unit.last("HealthInterval")), span_s(unit.last("HealthTimeout")),
+        int(retries) if is_whole(retries) else None, unit.last("HealthOnFailure"),
     )  # fmt: skip
 
 

@@ -356,3 +356,18 @@ def test_without_a_dated_line_ages_count_from_the_newest_log(b: ModuleType) -> N
     solved = b.solve(log, table)
     (told,) = (event.time.utc_s for event in solved.events if event.locator.source == "events.txt")
     assert abs(told - (end - 300)) < 120
+
+
+def test_a_log_ends_when_somebody_kills_its_program(b: ModuleType) -> None:
+    """sudo's line has a zone, the engine's log has none: its last words come seconds after `kill -9`."""
+    sudo = b.Print("auth.log")
+    for second, command in ((0.0, "/usr/bin/ls"), (600.0, "/usr/bin/kill -9 8933")):
+        when = b.at("2026-05-06 02:00:00") + second
+        text = f"ops : TTY=pts/0 ; PWD=/ ; USER=root ; COMMAND={command}"
+        sudo.line(when, text, (b.stamp(b.INSTANT, "journal", when),), scope=Scope(host="gpu-node-7"))
+    engine = b.Print("vllm.log")
+    for second in (400.0, 500.0, 602.0):
+        when = b.at("2026-05-06 02:00:00") + second
+        engine.line(when, "throughput", (b.stamp(b.YEARLESS, "engine", when, "Asia/Shanghai"),), "engine")
+    solved = b.solve(sudo, engine)
+    assert b.clock(solved, "vllm.log", "engine").offset_s == -8 * 3600

@@ -178,3 +178,27 @@ def test_order_is_total(b: ModuleType) -> None:
     xid(w, 20)
     xid(w, 10)
     assert [f.locator.line for f in sorted(w.findings(), key=evidence.order)] == [3, 2, 1]
+
+
+@pytest.mark.parametrize(("command", "cause"), [("VLLM::EngineCore", "external_sigkill"), ("redis-server", "insufficient_evidence")])
+def test_whose_pid_somebody_killed(b: ModuleType, command: str, cause: str) -> None:
+    """A kill of a pid counts against the engine unless a list of processes gives that pid to another program."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    w.add("auth.log", 3601, "ops : TTY=pts/0 ; PWD=/ ; USER=root ; COMMAND=/usr/bin/kill -9 8933", channel="host")
+    w.add("a", 3602, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR")
+    w.add("ps.txt", None, f"pid 8933 {command}", "process", "host", pid=8933, command=command)
+    assert w.diagnosis().verdict.cause.id == cause
+
+
+def test_a_stop_on_notice_of_a_reclaim_was_not_asked_for(b: ModuleType) -> None:
+    w = b.World()
+    scope = Scope(pod=b.POD, container="vllm")
+    w.start("a", 0, scope)
+    w.answer("a", 3600, scope=scope)
+    w.add("a", 3610, "Shutting down", scope=scope)
+    w.event("events.txt", 3610, "Killing", "Stopping container vllm")
+    assert w.diagnosis().verdict.cause.id == "healthy"
+    w.add("handler.log", 3600, "Spot ITN received. Instance will be interrupted soon", channel="host")
+    assert w.diagnosis().verdict.cause.id == "external_sigkill"

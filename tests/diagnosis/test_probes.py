@@ -227,3 +227,47 @@ def test_the_runtime_names_nobody(b: ModuleType) -> None:
     w.add("containerd", 3060.02, f'StopContainer for "{b.CID}" with timeout 30 (s)', channel="runtime", scope=scope)
     w.exited("describe.txt", 3090.4, 137)
     assert w.diagnosis().verdict.cause.id == "probe_kill"
+
+
+def test_autoheal_restarts_an_unhealthy_container(b: ModuleType) -> None:
+    """Compose's log shows an orderly stop; a companion asked for it because the health check had failed."""
+    w = b.World()
+    scope = Scope(container="chat")
+    w.start("chat.log", 0, scope)
+    w.answer("chat.log", 3600, scope=scope)
+    w.add("chat.log", 3660, "Shutting down", scope=scope)
+    w.add("heal.log", 3658, "Container /lab-chat-1 (5e0d7a91c3b2) found to be unhealthy - Restarting container now with 10s"
+          " timeout", channel="container", scope=Scope(container="autoheal"))  # fmt: skip
+    found = w.diagnosis().verdict
+    assert found.cause.id == "probe_kill"
+    assert {f.fields.get("probe") for f in found.decisive} == {"health"}
+
+
+def test_autoheal_restarts_another_container(b: ModuleType) -> None:
+    w = b.World()
+    scope = Scope(container="chat")
+    w.start("chat.log", 0, scope)
+    w.answer("chat.log", 3600, scope=scope)
+    w.add("chat.log", 3660, "Shutting down", scope=scope)
+    w.add("heal.log", 3658, "Container /lab-redis-1 (5e0d7a91c3b2) found to be unhealthy - Restarting container now with 10s"
+          " timeout", channel="container", scope=Scope(container="autoheal"))  # fmt: skip
+    assert w.diagnosis().verdict.cause.id == "healthy"
+
+
+def test_podman_kills_a_loading_container(b: ModuleType) -> None:
+    """Three failures in a row, then a kill, in a unit that runs the container: the budget is the Quadlet's."""
+    w = b.World()
+    unit, container = Scope(unit="chat"), Scope(container="chat", container_id=b.CID)
+    w.add("chat.container", None, "unit chat.service spec", "pod_spec", "systemd", Scope(unit="chat.service"),
+          container="chat", args=("--model", "acme/m"), image="vllm/vllm-openai:v0.11.0", health_delay_s=60.0,
+          health_period_s=10.0, health_failure=3, health_action="kill")  # fmt: skip
+    w.start("journal", 0, unit, loaded=False)
+    for n in (1, 2, 3):
+        w.add("journal", 60 + 10 * n, f"container health_status {b.CID} (image=x, name=chat, health_status=unhealthy,"
+              f" health_failing_streak={n}, health_log=)", channel="runtime", scope=container)  # fmt: skip
+    w.add("journal", 91, f"container kill {b.CID} (image=x, name=chat)", "container_kill", "runtime", container)
+    w.add("journal", 92, "chat.service: Main process exited, code=exited, status=137/n/a", "unit_exit", "systemd", unit,
+          code="exited", status=137)  # fmt: skip
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "probe_restart_storm"
+    assert found.key_facts["probe_budget_s"] == 90.0

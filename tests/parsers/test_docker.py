@@ -192,3 +192,18 @@ def test_sniffers_leave_logs_alone() -> None:
     log = b"2025-11-27T14:15:46.607000000Z container die is what I said\n" * 3 + b"x\n" * 10
     assert docker.EVENTS.sniff(make_head("x", log, True)) == 0
     assert docker.INSPECT.sniff(make_head("x", b'{"State": "ok", "ExitCode": 1}', True)) == 0
+
+
+def test_the_log_of_a_health_check() -> None:
+    """`docker inspect --format '{{json .State.Health}}'`: each failure at its own time, successes left out."""
+    log = [
+        {"Start": "2026-05-12T08:00:00Z", "End": "2026-05-12T08:00:01Z", "ExitCode": 0, "Output": "ok"},
+        {"Start": "2026-05-12T08:00:30Z", "End": "2026-05-12T08:00:35Z", "ExitCode": -1,
+         "Output": "Health check exceeded timeout (5s)"},
+    ]  # fmt: skip
+    text = json.dumps({"Status": "unhealthy", "FailingStreak": 1, "Log": log}, indent=1)
+    assert docker.INSPECT.sniff(make_head("health.json", text.encode(), True)) > 90
+    (failed,) = docker.read_inspect(text, "health.json").events
+    assert (failed.kind, failed.channel) == ("probe_failed", "runtime")
+    assert failed.text == "health check failed: Health check exceeded timeout (5s)"
+    assert iso_utc(failed.stamps[0].seconds) == "2026-05-12T08:00:35.000Z"

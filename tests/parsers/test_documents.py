@@ -54,6 +54,24 @@ def test_compose() -> None:
     assert gateway.fields["env"] == {"A": "1"}
 
 
+def test_a_health_check_of_compose() -> None:
+    """The times of a health check; what is not set has docker's defaults; a disabled one is none."""
+    text = """services:
+  chat:
+    image: vllm/vllm-openai:v0.11.0
+    healthcheck:
+      test: ["CMD", "curl", "-f", "http://localhost:8000/health"]
+      interval: 15s
+      start_period: 5m
+"""
+    (chat,) = documents.read_compose(text, "docker-compose.yml").events
+    assert {k: v for k, v in chat.fields.items() if k.startswith("health_")} == {
+        "health_delay_s": 300, "health_period_s": 15, "health_timeout_s": 30.0, "health_failure": 3,
+    }  # fmt: skip
+    (off,) = documents.read_compose(text + "      disable: true\n", "docker-compose.yml").events
+    assert "health_period_s" not in off.fields
+
+
 def test_backup_of_a_compose_file() -> None:
     """An old copy describes no container that runs."""
     (vllm, _) = documents.read_compose(COMPOSE, "docker-compose.yml.bak-20241120").events

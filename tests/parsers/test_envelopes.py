@@ -9,6 +9,7 @@ import pytest
 from forensics.model import StampForm
 from forensics.parsers.envelopes import ENVELOPES, channel_of, starting_with
 from forensics.parsers.records import Record, unwrap
+from forensics.stamps import iso_utc
 
 MESSAGE = "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"
 AT = 1795987457.0  # 2026-11-29T21:24:17Z
@@ -232,3 +233,24 @@ def test_a_progress_bar_keeps_its_collectors_stamp() -> None:
     assert [stamp.layer for stamp in record.stamps] == ["prefix"]
     glued = unwrap("Loading shards: 7%\rINFO 05-06 02:33:20 [core.py:77] Initializing")
     assert (glued.text, [stamp.layer for stamp in glued.stamps]) == ("Initializing", ["engine"])
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "channel", "shown"),
+    [
+        ("2026/05/12 08:00:00 WRN cordon failed error=timeout", "cordon failed error=timeout", "host", "2026-05-12T08:00:00"),
+        ("2026/05/12 08:00:00 http: Server closed", "http: Server closed", "", "2026-05-12T08:00:00"),
+        ("12-05-2026 08:00:00 Container /chat-1 (5e0d7a91c3b2) found", "Container /chat-1 (5e0d7a91c3b2) found", "runtime",
+         "2026-05-12T08:00:00"),
+        ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-05-12T08:00:00 DUE TO PREEMPTION ***",
+         "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-05-12T08:00:00 DUE TO PREEMPTION ***", "host",
+         "2026-05-12T08:00:00"),
+        ("srun: error: n1: task 0: Killed", "srun: error: n1: task 0: Killed", "host", ""),
+        ("2026-05-12 08:00:00 +0200 ready", "ready", "", "2026-05-12T06:00:00"),
+    ],
+    ids=["zerolog", "go", "autoheal", "slurm", "srun", "blank before the zone"],
+)  # fmt: skip
+def test_headers_of_agents_and_schedulers(line: str, text: str, channel: str, shown: str) -> None:
+    record = peel(line)
+    assert (record.text, record.channel) == (text, channel)
+    assert [iso_utc(stamp.seconds, 0)[:19] for stamp in record.stamps] == ([shown] if shown else [])

@@ -294,3 +294,9 @@ def test_recognition() -> None:
         form = identify(make_head("x", text.encode(), True), FORMATS)
         assert form is not None
         assert form.name == name
+
+
+def test_a_log_with_slashed_dates_is_no_table() -> None:
+    """Go programs print nvidia-smi's form of a date too; the stamp of a table fills its cell."""
+    log = '2026/05/12 08:00:00 INF starting a=1,b=2\n2026/05/12 08:00:10 INF event={"Kind":"SPOT_ITN","Id":"x"}\n'
+    assert nvidia_csv.FORMAT.sniff(make_head("handler.log", log.encode(), True)) == 0

@@ -125,3 +125,19 @@ def test_crio() -> None:
 def test_dockerd_uses_force() -> None:
     (event,) = read(f"Container {CID[:12]} failed to exit within 10 seconds of signal 15 - using the force")
     assert (event.kind, event.fields["signal"]) == ("container_kill", 9)
+
+
+def test_podman_writes_its_events_into_the_journal() -> None:
+    """`podman[pid]: <stamp with zone and m=> container …` is Podman's own word; what a container prints is not."""
+    head = "May 12 10:00:00 gpu-node-7 podman[4711]: "
+    lines = (
+        f"{head}2026-05-12 10:00:00.217881213 +0200 CEST m=+0.081 container health_status {CID} (image=vllm/vllm-openai,"
+        " name=chat, health_status=unhealthy, health_failing_streak=3, health_log=)\n",
+        f"{head}2026-05-12 10:00:01.004 +0200 CEST m=+0.1 container kill {CID} (image=vllm/vllm-openai, name=chat)\n",
+        f"{head}the prompt says: container kill {CID} (image=x, name=chat)\n",
+    )
+    events = read_text("".join(lines), "journal.txt", "plain").events
+    told = [event for event in events if event.channel == "runtime"]
+    assert [event.kind for event in told] == ["log", "container_kill"]
+    assert {(event.scope.container, event.scope.host) for event in told} == {("chat", "gpu-node-7")}
+    assert told[0].stamps[-1].seconds == 1_778_572_800.217881213

@@ -116,3 +116,16 @@ def test_damaged(text: str) -> None:
 ])  # fmt: skip
 def test_not_a_unit(text: str, path: str) -> None:
     assert form_of(text, path) != "systemd.unit"
+
+
+def test_a_quadlets_health_check() -> None:
+    """Budget and what Podman does about it; what is not set has Podman's defaults; the name is `systemd-<unit>`."""
+    text = "[Container]\nImage=vllm/vllm-openai:v0.11.0\nExec=acme/m\nHealthCmd=curl -fs localhost:8000/health\n"
+    (event,) = specs(text + "HealthStartPeriod=2m\nHealthInterval=20s\nHealthRetries=5\nHealthOnFailure=kill\n",
+                     "chat.container")  # fmt: skip
+    assert {k: v for k, v in event.fields.items() if k.startswith("health_")} == {
+        "health_delay_s": 120.0, "health_period_s": 20.0, "health_timeout_s": 30.0, "health_failure": 5,
+        "health_action": "kill",
+    }  # fmt: skip
+    assert event.fields["container"] == "systemd-chat"
+    assert "health_period_s" not in specs(text.replace("curl -fs localhost:8000/health", "none"), "chat.container")[0].fields

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...model import Event, Finding
+from .. import evidence
 from ..case import Case, conclude
 from ..model import Death
 from . import probes
@@ -21,6 +22,12 @@ ORDER_SIGNATURES = ("kubelet.kill_with_grace", *STOP_SIGNATURES)
 """The kubelet's order says when a stop began, though not why: it stands before a probe's or an eviction's kill too."""
 MECHANISM = "runtime.stop_container"
 """What the runtime does when anybody asks it, a probe too: alone it names nobody."""
+RECLAIMS = (
+    "host.spot_interruption", "host.operator_reboot", "systemd.shutdown", "kubelet.shutdown", "k8s.node_shutdown",
+    "ray.node_preempted", "slurm.time_limit", "slurm.preempted",
+)  # fmt: skip
+"""The machine, or the job's time on it, is taken away: whoever drains on such notice was not asked by its owner."""
+NOTICE_S = 600.0
 WINDOW_S = 150.0
 SHARP_S = 2.0
 
@@ -66,6 +73,18 @@ def _place(death: Death) -> Event | None:
 def stop_request(case: Case, death: Death) -> Finding | None:
     """What asked for the stop of a death: a drain, a rollout, `docker stop`, systemd; none when nothing did."""
     return _asked(case, death, STOP_SIGNATURES)
+
+
+def reclaimed(case: Case, death: Death) -> bool:
+    """True when notice of a reclaim came before an orderly stop."""
+    heard = death.life.shutdown if death.life is not None else None
+    moment = heard.time.utc_s if heard is not None and heard.time.utc_s is not None else death.time_s
+    return bool(moment) and any(
+        f.time.utc_s is not None
+        and -5.0 <= (moment or 0.0) - f.time.utc_s <= NOTICE_S
+        and not evidence.objection(case, death, f)
+        for f in case.named(*RECLAIMS)
+    )
 
 
 def _asked(case: Case, death: Death, signatures: Sequence[str]) -> Finding | None:

@@ -11,11 +11,13 @@ from typing import Any
 
 from ...model import Event, Finding
 from ..case import Case, conclude
-from ..deaths import PROBE_KILLS
+from ..deaths import HEALTH_KILLS, INSTANCE, PROBE_KILLS
 from ..model import Death, Life, Phase
 from ..timing import uptime_s
 
 DEFAULT_GRACE_S = 30.0
+HEALTH_KILL_S = 60.0
+"""Who watches health checks looks at them every few seconds, and acts at once."""
 _LOADED = (Phase.SERVING, Phase.DRAINING)
 
 
@@ -30,7 +32,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         return
     spec = case.spec(death.entity)
     budgets = budgets_s(spec.fields) if spec is not None else {}
-    probe = "startup" if _is_startup(kill) else "liveness"
+    probe = _probe_of(kill)
     budget = budgets.get(probe)
     load = load_time(case, death.entity)
     up_s = uptime_s(case, death)
@@ -59,6 +61,8 @@ def _budget_met(case: Case, death: Death) -> Iterator[Finding]:
     if start_s is None or stop_s is None:
         return
     for probe, budget_s in budgets_s(spec.fields).items():
+        if probe == "health" and spec.fields.get("health_action", "none") == "none":
+            continue  # docker leaves an unhealthy container alone
         up_s = round(stop_s - start_s, 1)
         if 0.8 * budget_s <= up_s <= budget_s + 2 * DEFAULT_GRACE_S:
             fields: dict[str, Any] = {"probe": probe, "probe_budget_s": budget_s, "uptime_s": up_s}
@@ -84,7 +88,7 @@ def _known(**values: float | None) -> dict[str, float]:
 
 def probe_kill_of(case: Case, death: Death) -> Finding | None:
     """The probe kill that ended this death's container, if any source tells of one."""
-    fitting = []
+    fitting = [kill for kill in _health_kills(case) if _names(case, kill, death) and _fits(kill.event, death)]
     for finding in case.named(*PROBE_KILLS):
         text = finding.event.text
         if "liveness" not in text and "startup" not in text:
@@ -106,6 +110,33 @@ def probe_kill_of(case: Case, death: Death) -> Finding | None:
     )
 
 
+def _health_kills(case: Case) -> Iterator[Finding]:
+    """Ends for a failed health check outside Kubernetes: what says so, and a kill right behind the last failure.
+
+    Docker leaves an unhealthy container alone; Podman (`HealthOnFailure`), autoheal and Swarm do not.
+    """
+    yield from case.named(*HEALTH_KILLS)
+    for failure in case.named("runtime.docker_unhealthy"):
+        owner, failed_s = case.entities.of(failure.event), failure.time.utc_s
+        kills = [e.time.utc_s for e in case.of_kind("container_kill") if case.entities.same(case.entities.of(e), owner)]
+        if any(failed_s is not None and s is not None and 0.0 <= s - failed_s <= HEALTH_KILL_S for s in kills):
+            yield failure
+
+
+def _names(case: Case, kill: Finding, death: Death) -> bool:
+    """True when a health check's kill speaks of the dead container, or of nobody.
+
+    autoheal names `<project>-<service>-<n>`, where compose's log names the service.
+    """
+    named = str(kill.fields.get("container") or "")
+    if named:
+        known = [name[4:] for name in case.entities.members(death.entity) if name.startswith("ctr:")]
+        bare = INSTANCE.sub("", named)
+        return not known or any(name in (named, bare) or bare.endswith((f"-{name}", f"_{name}")) for name in known)
+    owner = case.entities.of(kill.event)
+    return not owner or not death.entity or case.entities.same(owner, death.entity)
+
+
 def _fits(event: Event, death: Death) -> bool:
     """A kill fits a death that follows it within the grace period; repeated events stand for several kills."""
     if event.time.utc_s is None or not death.time_s:
@@ -123,14 +154,16 @@ def _precedes(fatal: Finding, kill: Finding) -> bool:
     return a.utc_s is None or b.utc_s is None or a.earliest_s <= b.latest_s
 
 
-def _is_startup(kill: Finding) -> bool:
-    return "startup" in kill.event.text
+def _probe_of(kill: Finding) -> str:
+    if kill.signature in HEALTH_KILLS or kill.signature == "runtime.docker_unhealthy":
+        return "health"
+    return "startup" if "startup" in kill.event.text else "liveness"
 
 
 def budgets_s(fields: Mapping[str, Any]) -> dict[str, float]:
     """Seconds that each probe grants, from a `pod_spec` event."""
     budgets = {}
-    for probe in ("startup", "liveness"):
+    for probe in ("startup", "liveness", "health"):
         if fields.get(f"{probe}_period_s") is not None:
             delay = float(fields.get(f"{probe}_delay_s") or 0)
             budgets[probe] = delay + float(fields[f"{probe}_period_s"]) * int(fields.get(f"{probe}_failure") or 3)

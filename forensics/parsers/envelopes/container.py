@@ -51,6 +51,9 @@ _ISO_HEAD = re.compile(
 )
 
 
+_BLANK_ZONE = re.compile(r" ([+-])")
+
+
 def cri(text: str) -> Layer | None:
     """`<RFC3339Nano> stdout F ` of containerd and CRI-O; `P` marks a partial line."""
     if " std" not in text or not text[:4].isdigit():
@@ -67,8 +70,55 @@ def iso_prefix(text: str) -> Layer | None:
     if not text[:4].isdigit() or text[4:5] != "-":
         return None
     found = _ISO_HEAD.match(text)
-    stamp = stamps.iso(found["stamp"], "prefix") if found else None
+    stamp = stamps.iso(_BLANK_ZONE.sub(r"\1", found["stamp"]), "prefix") if found else None
     return Layer(found["rest"], stamp) if found and stamp else None
+
+
+_AUTOHEAL = re.compile(
+    r"(?P<day>\d\d)-(?P<mon>\d\d)-(?P<year>\d{4}) (?P<hms>\d\d:\d\d:\d\d) "
+    r"(?P<rest>Container /?[\w.-]+ \([0-9a-f]{12}.*)",
+    re.DOTALL,
+)
+
+
+def autoheal(text: str) -> Layer | None:
+    """`05-11-2025 12:03:48 Container /chat-1 (5e0d7a91c3b2) …` of docker-autoheal: day first, its container's time."""
+    if text[2:3] != "-" or (found := _AUTOHEAL.match(text)) is None:
+        return None
+    stamp = stamps.iso(f"{found['year']}-{found['mon']}-{found['day']} {found['hms']}", "prefix")
+    return Layer(found["rest"], stamp, "runtime", "autoheal") if stamp else None
+
+
+_SLURM = re.compile(r"(?:slurmstepd|srun|sbatch|salloc): (?:error|warning|Job|\*)")
+_SLURM_STAMP = re.compile(r" AT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d) ")
+
+
+def slurm(text: str) -> Layer | None:
+    """`slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT <time> DUE TO … ***`, in the job's output; the words stay."""
+    if text[:1] != "s" or _SLURM.match(text) is None:
+        return None
+    found = _SLURM_STAMP.search(text, 0, 400)
+    return Layer(text, stamps.iso(found[1], "slurm") if found else None, "host")
+
+
+_GO_LOG = re.compile(
+    r"(?P<date>\d{4}/\d\d/\d\d) (?P<hms>\d\d:\d\d:\d\d(?:\.\d{1,6})?) "
+    r"(?:(?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) )?(?P<rest>.*)",
+    re.DOTALL,
+)
+_ZEROLOG = {"TRC": "DEBUG", "DBG": "DEBUG", "INF": "INFO", "WRN": "WARNING", "ERR": "ERROR", "FTL": "CRITICAL",
+            "PNC": "CRITICAL"}  # fmt: skip
+
+
+def go_log(text: str) -> Layer | None:
+    """`2025/11/19 04:40:10 ` of Go's `log`, and zerolog's console with its level (agents on a node print so)."""
+    if text[4:5] != "/" or (found := _GO_LOG.match(text)) is None:
+        return None
+    stamp = stamps.iso(f"{found['date'].replace('/', '-')} {found['hms']}", "prefix")
+    level = found["level"]
+    if stamp is None:
+        return None
+    return Layer(found["rest"], stamp, "host" if level else "", level=_ZEROLOG.get(level or "", ""))
 
 
 _KLOG = re.compile(

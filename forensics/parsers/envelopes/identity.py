@@ -35,6 +35,7 @@ _IDENT_CHANNEL = {
     "systemd-journald": "clock",
 }
 LEVELS = {"TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRIT", "CRITICAL", "FATAL"}
+_PODMAN_EVENT = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+ [+-]\d{4} [A-Z]{1,5} (?:m=\S+ )?container \w+ [0-9a-f]{64} \(")
 _UNIT_SUFFIXES = (".service", ".scope", ".slice", ".socket", ".mount", ".timer")
 # A host may be an IPv6 address but never ends in a colon: `ValueError: text: more` is no header.
 _HOST = r"(?P<host>[A-Za-z0-9_](?:[A-Za-z0-9_.:-]*[A-Za-z0-9_])?)"
@@ -60,9 +61,9 @@ def speaker(ident: str, rest: str, pid: int | None) -> str:
     """Channel of a journal or syslog entry, where an identifier alone may be another's.
 
     The kernel has no pid: with one it is a program that calls itself so. conmon passes on a container's output
-    under its own name, and signs what it says itself.
+    under its own name, and signs what it says itself. So does podman, whose own events have one shape.
     """
-    channel = channel_of(ident)
+    channel = "runtime" if ident == "podman" and _PODMAN_EVENT.match(rest) else channel_of(ident)
     foreign = (channel == "kernel" and pid is not None) or (ident == "conmon" and not rest.startswith("conmon "))
     return "host" if foreign else channel
 
