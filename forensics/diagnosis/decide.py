@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..model import Event, Finding, Locator, Samples, Source, StampForm
 from ..signatures import Library
-from . import bystanders, engines, facts, gaps, impact, ledger, lives, placing, rank, rules, trends
+from . import bystanders, engines, facts, gaps, impact, ledger, lives, placing, platforms, rank, rules, trends
 from . import deaths as death_stage
 from . import evidence as evidence_stage
 from .case import Case
@@ -187,6 +187,7 @@ def _answer(case: Case, incidents: tuple[Incident, ...]) -> Diagnosis:
     numbered = {id(f): f"F{n}" for n, f in enumerate(everything, 1)}
     named = {(f.signature, f.locator): numbered[id(f)] for f in everything}
     incidents = tuple(_numbered(incident, named) for incident in incidents)
+    here = platforms.platforms_of(case, incidents[0])
     main, verdict = replace(incidents[0], decoys=_no_decoys_of(incidents)), incidents[0].hypotheses[0]
     incidents = (main, *incidents[1:])
     return Diagnosis(
@@ -198,10 +199,11 @@ def _answer(case: Case, incidents: tuple[Incident, ...]) -> Diagnosis:
         ledgers=ledger.build(case, main),
         trends=tuple(case.trends),
         key_facts=facts.collect(case, main),
-        gaps=gaps.find(case, main),
+        gaps=gaps.find(case, main, here),
         decoys=main.decoys,
         impact=impact.measure(case, main),
         engine=engines.engine_of(case, main),
+        platforms=here,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .case import Case
 from .model import Confidence, Gap, Incident
@@ -10,12 +10,12 @@ from .model import Confidence, Gap, Incident
 _NO_PREVIOUS = ("k8s.no_previous_logs",)
 
 
-def find(case: Case, incident: Incident) -> tuple[Gap, ...]:
-    """Gaps in a fixed order, none twice."""
-    return tuple({gap.key: gap for gap in _gaps(case, incident)}.values())
+def find(case: Case, incident: Incident, platforms: Sequence[str] = ()) -> tuple[Gap, ...]:
+    """Gaps in a fixed order, none twice. Commands are those of Kubernetes; a report translates them."""
+    return tuple({gap.key: gap for gap in _gaps(case, incident, platforms)}.values())
 
 
-def _gaps(case: Case, incident: Incident) -> Iterator[Gap]:
+def _gaps(case: Case, incident: Incident, platforms: Sequence[str]) -> Iterator[Gap]:
     cause = incident.hypotheses[0].cause.id
     if cause == "healthy":
         return
@@ -47,7 +47,10 @@ def _gaps(case: Case, incident: Incident) -> Iterator[Gap]:
     if "kernel" not in channels and cause in _NEED_KERNEL:
         yield Gap("kernel_log", "journalctl -k -b -1 -o json  # and -b 0, on the node")
     if not {"kubelet", "k8s"} & channels and cause in _NEED_CLUSTER:
-        yield Gap("events", f"kubectl describe pod {where}; kubectl get events -o json  # within one hour")
+        if not platforms or "kubernetes" in platforms:
+            yield Gap("events", f"kubectl describe pod {where}; kubectl get events -o json  # within one hour")
+        elif not _SUPERVISORS & channels and "slurm" not in platforms:
+            yield Gap("state", f"kubectl describe pod {where}")
     if cause.startswith("gpu_oom.") and not any(s.name == "gpu_memory_used_mib" for s in case.samples):
         yield Gap(
             "gpu_series", "nvidia-smi --query-gpu=timestamp,index,uuid,memory.used,memory.total --format=csv -l 10"
@@ -75,6 +78,8 @@ def _gaps(case: Case, incident: Incident) -> Iterator[Gap]:
 _MEMORY_SERIES = frozenset(
     {"container_memory_mib", "process_rss_mib", "host_memory_used_kib", "host_memory_available_kib"}
 )
+_SUPERVISORS = frozenset({"systemd", "runtime"})
+"""Channels of what starts and stops a server where there is no kubelet."""
 _NEED_KERNEL = frozenset(
     {
         "insufficient_evidence",

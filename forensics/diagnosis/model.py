@@ -220,5 +220,7 @@ class Diagnosis:
     gaps: tuple[Gap, ...]
     decoys: tuple[Decoy, ...]
     impact: Mapping[str, Any]
+    platforms: tuple[str, ...] = ()
+    """What the main incident ran on, words of `signatures.model.PLATFORMS`; empty when nothing tells."""
     engine: str = ""
     """The inference server of the main incident, one of `signatures.model.ENGINES`; empty when nothing tells."""

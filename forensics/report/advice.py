@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import regex
 
 from ..diagnosis.rank import matches
 from ..model import Finding
-from ..signatures.model import Advice, Condition, Text, serves
-from . import contract, text
+from ..signatures.model import Advice, Condition, Confirm, Text, runs_on, serves
+from . import commands, contract, text
 
 if TYPE_CHECKING:
     from .attempts import Attempt
@@ -56,7 +56,10 @@ def _fitting(report: Report) -> list[Advice]:
     choose.
     """
     cause, engine = report.diagnosis.verdict.cause, report.diagnosis.engine
-    remedies = [r for r in cause.remedies if serves(r.condition.engine, engine)]
+    here = report.diagnosis.platforms
+    remedies = [
+        r for r in cause.remedies if serves(r.condition.engine, engine) and runs_on(r.condition.platform, here)
+    ]
     special = [r for r in remedies if r.condition.when and _is_special(r.condition)]
     meant = [r for r in special if _holds(report, r.condition)]
     rest = [r for r in remedies if r not in special and _holds(report, r.condition)]
@@ -70,7 +73,7 @@ def _is_special(condition: Condition) -> bool:
 
 def _holds(report: Report, condition: Condition) -> bool:
     d = report.diagnosis
-    if not serves(condition.engine, d.engine):
+    if not serves(condition.engine, d.engine) or not runs_on(condition.platform, d.platforms):
         return False
     found = [base for f in (*d.verdict.evidence, *d.verdict.onset) for base in (f, *f.rests_on)]
     if not condition.when or any(matches(condition.findings, finding) for finding in found):
@@ -84,22 +87,35 @@ def questions(report: Report, language: str) -> list[dict[str, Any]]:
     """What is missing first, then what would confirm or refute the verdict; each with the command that shows it."""
     names = _names(report)
     found = [
-        {"kind": "missing", "key": g.key, "text": text.gap(g, language), "command": _safe(g.command, report)}
+        {"kind": "missing", "key": g.key, "text": text.gap(g, language), "command": command}
         for g in report.diagnosis.gaps
+        if (command := _safe(g.command, report))
     ]
     found += [
-        {"kind": "confirm", "key": "", "text": c.evidence[language], "command": _put(c.command, names)}
-        for c in report.diagnosis.verdict.cause.confirm
-        if serves(c.engine, report.diagnosis.engine)
+        {"kind": "confirm", "key": "", "text": c.evidence[language], "command": _put(command, names)}
+        for c, command in confirmations(report, report.diagnosis.verdict.cause.confirm)
     ]
     return found
+
+
+def confirmations(report: Report, items: Iterable[Confirm]) -> Iterator[tuple[Confirm, str]]:
+    """Those that hold for the engine and the platform, each with its command as it is given there."""
+    d = report.diagnosis
+    for item in items:
+        command = commands.on(item.command, d.platforms)
+        if command and serves(item.engine, d.engine) and runs_on(item.platform, d.platforms):
+            yield item, command
 
 
 def _names(report: Report) -> dict[str, str]:
     """Placeholder → the real name, where it is known and harmless in a shell."""
     main = report.diagnosis.incidents[0]
     kind, _, name = main.entity.partition(":")
-    found: dict[str, str] = {"pod": name if kind == "pod" else ""}
+    found: dict[str, str] = {
+        "pod": name if kind == "pod" else "",
+        "unit": name if kind == "unit" else "",
+        "container": name if kind == "ctr" else "",
+    }
     for event in report.timeline:
         if kind == "pod" and event.scope.pod == name:
             found.setdefault("namespace", event.scope.namespace)
@@ -112,11 +128,12 @@ def _names(report: Report) -> dict[str, str]:
 
 
 def _put(command: str, names: Mapping[str, str]) -> str:
-    return regex.sub(r"<(pod|namespace|container|node)>", lambda m: names.get(m[1], m[0]), command)
+    return regex.sub(r"<(pod|namespace|container|node|unit)>", lambda m: names.get(m[1], m[0]), command)
 
 
 def _safe(command: str, report: Report) -> str:
     """A command of the diagnosis; a pod name that is none becomes a placeholder again."""
+    command = commands.on(command, report.diagnosis.platforms)
     kind, _, name = report.diagnosis.incidents[0].entity.partition(":")
     if kind == "pod" and name and not _NAME.fullmatch(name):
         return command.replace(name, "<pod>")

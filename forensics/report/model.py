@@ -13,8 +13,7 @@ from typing import Any
 
 from ..diagnosis.model import ChainLink, Diagnosis, Hypothesis, Incident
 from ..model import Diagnostic, Event, Finding, Source
-from ..signatures.model import serves
-from . import advice, attempts, contract, curves, pseudonyms, telling, text
+from . import advice, attempts, commands, contract, curves, pseudonyms, telling, text
 from .story import Story
 
 SCHEMA_VERSION = "1.0"
@@ -87,7 +86,8 @@ class Report:
             "key_facts": contract.plain(d.key_facts),
             "impact": contract.plain(d.impact),
             "gaps": [
-                {"key": g.key, "text": text.gap(g, language), "command": g.command} for g in d.gaps
+                {"key": g.key, "text": text.gap(g, language), "command": commands.on(g.command, d.platforms)}
+                for g in d.gaps
             ],
             "decoys": [
                 {**self._ref(item.finding, language), "reason": item.reason, "text": text.decoy(item, language)}
@@ -188,9 +188,8 @@ class Report:
             ],
             "against": [self._ref(f, language) for f in hypothesis.against],
             "would_change": [
-                {"evidence": c.evidence[language], "command": c.command}
-                for c in hypothesis.cause.confirm
-                if serves(c.engine, self.diagnosis.engine)
+                {"evidence": c.evidence[language], "command": command}
+                for c, command in advice.confirmations(self, hypothesis.cause.confirm)
             ],
         }
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from .model import ENGINES, EVIDENCE_KEYS, Advice, Cause, Condition, Confirm, Variant
+from .model import ENGINES, EVIDENCE_KEYS, PLATFORMS, Advice, Cause, Condition, Confirm, Variant
 from .reader import Reader
 
 KEYS = (
@@ -14,11 +15,11 @@ KEYS = (
 VARIED = ("summary", "mechanism", "verify")
 """Texts that a variant may replace."""
 TABLE_KEYS = {
-    "confirm": ("evidence", "command", "engine"),
-    "remedies": ("when", "engine", "text"),
-    "avoid": ("when", "engine", "text"),
-    "prevent": ("when", "engine", "text"),
-    "variants": ("when", "engine", *VARIED),
+    "confirm": ("evidence", "command", "engine", "platform"),
+    "remedies": ("when", "engine", "platform", "text"),
+    "avoid": ("when", "engine", "platform", "text"),
+    "prevent": ("when", "engine", "platform", "text"),
+    "variants": ("when", "engine", "platform", *VARIED),
 }
 """Arrays of tables in a cause, with their keys."""
 
@@ -44,7 +45,8 @@ def read_cause(reader: Reader, table: dict[str, Any], expected_id: str) -> Cause
         onset=reader.strings(table, "onset"),
         confirm=tuple(
             Confirm(
-                reader.text(item, "evidence", key), reader.string(item, "command", key), _engines(reader, item, key)
+                reader.text(item, "evidence", key), reader.string(item, "command", key),
+                _words(reader, item, key, "engine", ENGINES), _words(reader, item, key, "platform", PLATFORMS),
             )
             for key, item in _numbered(reader, table, "confirm")
         ),
@@ -73,12 +75,14 @@ def _advice(reader: Reader, table: dict[str, Any], name: str) -> tuple[Advice, .
 
 
 def _condition(reader: Reader, item: dict[str, Any], key: str) -> Condition:
-    return Condition(reader.string(item, "when", key, ""), _engines(reader, item, key))
+    engine = _words(reader, item, key, "engine", ENGINES)
+    return Condition(reader.string(item, "when", key, ""), engine, _words(reader, item, key, "platform", PLATFORMS))
 
 
-def _engines(reader: Reader, item: dict[str, Any], key: str) -> str:
-    engines = reader.string(item, "engine", key, "")
-    for word in engines.split():
-        if word not in ENGINES:
-            reader.problem(f"{key}.engine", f"{word!r} is no engine", f"one or more of {' '.join(ENGINES)}")
-    return engines
+def _words(reader: Reader, item: dict[str, Any], key: str, name: str, known: Sequence[str]) -> str:
+    """Words of a closed list: engines or platforms."""
+    words = reader.string(item, name, key, "")
+    for word in words.split():
+        if word not in known:
+            reader.problem(f"{key}.{name}", f"{word!r} is no {name}", f"one or more of {' '.join(known)}")
+    return words

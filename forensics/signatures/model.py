@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,6 +24,11 @@ EVIDENCE_KEYS = ("decisive", "supporting", "contradicting", "explains", "onset")
 """Keys of a cause that name findings."""
 ENGINES = ("vllm", "sglang", "tgi", "trtllm", "lmdeploy", "llamacpp", "ollama")
 """Inference servers that differ in their flags. A death whose engine nothing tells gets the advice for the first."""
+
+
+PLATFORMS = ("kubernetes", "docker", "podman", "systemd", "slurm", "ray", "bare")
+"""What runs a server. An incident of which nothing tells it gets the advice for the first; `bare` is a machine on
+which somebody just started it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,11 @@ def serves(engines: str, engine: str) -> bool:
     return not engines or (engine or ENGINES[0]) in engines.split()
 
 
+def runs_on(words: str, platforms: Sequence[str]) -> bool:
+    """True when a text for some platforms (words of `PLATFORMS`, empty for all) holds where an incident ran."""
+    return not words or any(word in (platforms or PLATFORMS[:1]) for word in words.split())
+
+
 @dataclass(frozen=True, slots=True)
 class Confirm:
     """Evidence that would confirm or refute a cause, and the command that shows it."""
@@ -124,6 +134,8 @@ class Confirm:
     command: str
     engine: str = ""
     """As in `Condition`."""
+    platform: str = ""
+    """As in `Condition`. A command for `kubectl` is translated where it has a counterpart (`report.commands`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +148,8 @@ class Condition:
     """
     engine: str
     """Empty for every engine, or words of `ENGINES`: a flag of one server means nothing to another."""
+    platform: str = ""
+    """Empty for everywhere, or words of `PLATFORMS`: a field of a pod means nothing to a unit."""
 
     @property
     def findings(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from ..model import Role, Severity
 from . import cause_file, signature_file
 from .fields import CONVERTERS
-from .model import CHANNELS, ENGINES, EVIDENCE_KEYS, LANGUAGES, PHASES, STATUSES
+from .model import CHANNELS, ENGINES, EVIDENCE_KEYS, LANGUAGES, PHASES, PLATFORMS, STATUSES
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FILES = ("schema/signature.schema.json", "schema/cause.schema.json")
@@ -127,9 +127,11 @@ def signature_schema() -> dict[str, Any]:
 def cause_schema() -> dict[str, Any]:
     """Schema of `causes/<id>.toml`."""
     engine = _string("Empty for every engine, or one or more of: " + " ".join(ENGINES) + ".")
+    platform = _string("Empty for everywhere, or one or more of: " + " ".join(PLATFORMS) + ".")
     condition = {
         "when": _string("Empty, or words of which one must hold: a fact, fact=value, or a finding."),
         "engine": engine,
+        "platform": platform,
     }
     text = _object({**condition, "text": _languages("One sentence or two.")}, ("text",),
                    keys=cause_file.TABLE_KEYS["avoid"])  # fmt: skip
@@ -149,7 +151,7 @@ def cause_schema() -> dict[str, Any]:
         **{key: evidence[key] for key in EVIDENCE_KEYS},
         "confirm": _tables(
             _object({"evidence": _languages("What would confirm or refute it."), "command": _filled("Shows it."),
-                     "engine": engine},
+                     "engine": engine, "platform": platform},
                     ("evidence", "command"), keys=cause_file.TABLE_KEYS["confirm"]),
             "What to look at next.",
         ),

@@ -10,7 +10,7 @@ from ...diagnosis import rank
 from ...diagnosis.model import Hypothesis, Incident
 from ...model import Finding
 from ...report import text as report_text
-from ...report.advice import duration
+from ...report.advice import confirmations, duration
 from ...signatures import Cause
 from .facts import Teller, fill, is_in
 
@@ -89,7 +89,10 @@ class Causes(Teller):
             "set_aside": self.decoys(incident, lambda f: {"decisive", "supporting"} & set(cause.names(f.signature))),
             "absent": [{"id": name, "title": self.report.title(name, self.language)} for name in absent[:ABSENT_SHOWN]],
             "absent_more": max(0, len(absent) - ABSENT_SHOWN),
-            "change": [{"text": c.evidence[self.language], "command": c.command} for c in cause.confirm],
+            "change": [
+                {"text": c.evidence[self.language], "command": command}
+                for c, command in confirmations(self.report, cause.confirm)
+            ],
         }
 
     def won(self, incident: Incident) -> list[str]:

@@ -116,5 +116,6 @@ def _show_cause(cause: Cause, lang: str) -> None:
 def _condition(condition: Condition) -> str:
     """When an advice holds: ` (for sglang, when mem_fraction_static is known)`."""
     said = [f"for {condition.engine}"] if condition.engine else []
+    said += [f"on {condition.platform}"] if condition.platform else []
     said += [f"when {condition.when} is known"] if condition.when else []
     return f" ({', '.join(said)})" if said else ""
