@@ -120,6 +120,7 @@ DERIVED: dict[str, Derived] = {
                 "probe_budget_met",
                 "gpu_leak_suspected",
                 "gpu_leak",
+                "gpu_rise",
                 "host_leak",
                 "config_exception",
                 "uncaught_exception",

@@ -19,6 +19,7 @@ _FILE_NOISE = regex.compile(
     r"(?:^|[-_.])(?:previous|prev|current|curr|logs?|kubectl|pod|container|txt|gz|zst|old|new|first|last|run|node|saved|from|start(?:up)?|archive|\d+)(?=[-_.!]|$)",
     regex.IGNORECASE,
 )
+_SHORT_ID = 12
 _KILL_S = 90.0
 _DOUBT_S = 3600.0
 """More than this no clock is allowed to be wrong when a kill is joined with a log."""
@@ -30,9 +31,20 @@ _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", 
 def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
     """All entities of a bundle: what events state, then the owners that can be concluded."""
     entities = stated(events)
+    _join_short_ids(entities, events, samples)
     _place_files(entities, events, samples)
     _place_kills(entities, events)
     return entities
+
+
+def _join_short_ids(entities: Entities, events: Sequence[Event], samples: Sequence[Samples]) -> None:
+    """`docker stats` prints the first twelve digits of an id that the kernel prints in full."""
+    short = {s.scope.container_id for s in samples if len(s.scope.container_id) == _SHORT_ID}
+    whole = {event.scope.container_id for event in events} if short else set()
+    for name in sorted(short):
+        full = [known for known in whole if known.startswith(name) and known != name]
+        if len(full) == 1:
+            entities.join(f"cid:{full[0]}", f"cid:{name}", "stated")
 
 
 def _place_kills(entities: Entities, events: Sequence[Event]) -> None:

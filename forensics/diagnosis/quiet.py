@@ -14,7 +14,7 @@ from .deaths import ONE_INCIDENT_S
 from .entities import ENGINE_COMM
 from .judge import Judged, assemble, judge
 from .model import Confidence, Death, Decoy, Hypothesis, Incident, Trend
-from .rules.series import FULL_PCT, saturation
+from .rules.series import FULL_PCT, rising, saturation
 
 REFUSALS = (
     "vllm.context_length_exceeded",
@@ -47,7 +47,7 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
         if judged.decided:
             yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
             return
-    for build in (_saturated, _starved, _refused):
+    for build in (_saturated, _leaking, _starved, _refused):
         found = build(case)
         if found is not None:
             yield found
@@ -107,6 +107,13 @@ def _saturated(case: Case, since_s: float = -inf) -> Incident | None:
         entity = case.entities.name_of(samples.scope, samples.source)
         return _alone(case, "kv_saturation", (finding, *preempted), entity)
     return None
+
+
+def _leaking(case: Case) -> Incident | None:
+    """GPU memory that climbs and climbs: what dies of it has not died yet, or was restarted in time."""
+    found = rising(case)
+    owners = {life.entity for life in case.lives}
+    return _alone(case, "gpu_oom.leak", tuple(found), owners.pop() if len(owners) == 1 else "") if found else None
 
 
 def _kv_series(case: Case) -> Sequence[Sequence[Samples]]:

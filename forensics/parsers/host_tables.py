@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..model import Event, Locator, RawStamp
+from ..model import Event, Locator, RawStamp, Scope
 from .numerals import is_whole
+from .points import Points
 from .sections import Section
 from .sizes import human, size_bytes
 
@@ -39,6 +40,20 @@ def read_ps(section: Section, source: str, stamp: RawStamp | None) -> list[Event
             if event is not None:
                 events.append(event)
     return events
+
+
+_LARGE_KIB = 1 << 20
+"""A process below one GiB fills no machine that runs an inference server."""
+
+
+def sample(rows: Sequence[Event], stamp: RawStamp | None, points: Points) -> None:
+    """The resident sizes of large processes at the time of a list, as samples by process and pid."""
+    for row in rows:
+        rss, pid = row.fields.get("rss_kib"), row.fields.get("pid")
+        if stamp is not None and isinstance(rss, int) and rss >= _LARGE_KIB and isinstance(pid, int):
+            name = str(row.fields.get("command") or "?").split()[0].rpartition("/")[2]
+            scope = Scope(process=name[:40], pid=pid).merged(row.scope)
+            points.add("process_rss_mib", scope, stamp, row.locator.line, rss / 1024)
 
 
 def _row(columns: Sequence[str], line: str) -> dict[str, str] | None:

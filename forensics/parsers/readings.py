@@ -1,4 +1,5 @@
-"""Memory readings of hand-made watchers: `… top1=VLLM::APIServer pid=2211 rss=64.9GiB …`, `mem_avail=53.6GiB`.
+"""Memory readings of hand-made watchers: `… top1=VLLM::APIServer pid=2211 rss=64.9GiB …`, `mem_avail=53.6GiB`, and
+rows of `docker stats` behind a time.
 
 People leave loops running that log a process's resident size or the node's free memory; there is no standard form.
 What is common is a key (`rss`, `VmRSS`, `mem_avail`, `MemAvailable`), `=` or `:`, a number and a binary unit.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..model import Samples, Scope
-from ..scan import Scanned, SeriesSpec
+from ..scan import Scanned, SeriesRows, SeriesSpec
 from .log import Dialect
 from .points import Points
 from .records import unwrap
@@ -32,6 +33,12 @@ AVAILABLE = tuple(
     SeriesSpec(anchor, _AVAILABLE.replace("{key}", anchor), ("head", "value", "unit"), consume=False)
     for anchor in ("mem_avail", "mem_available", "MemAvailable", "mem avail")
 )
+_AMOUNT = r"([\d.]+)([KMGT]i?B|kB|B)"
+STATS = SeriesSpec(
+    "iB / ", r"^(.*?)\b([0-9a-f]{12}) +([\w.-]+) +[\d.]+% +" + _AMOUNT + " / " + _AMOUNT,
+    ("head", "id", "name", "value", "unit", "limit", "limit_unit"), ("id", "name"), consume=False,
+)  # fmt: skip
+"""`docker stats`: id, name, CPU, memory in use, limit (docker 1.13 to 28, `podman stats` alike)."""
 _KIB = {
     "kB": 1,
     "KB": 1,
@@ -49,6 +56,8 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
     """`process_rss_mib` by process and pid, `host_memory_available_kib`; times are of the line's own envelopes."""
     points = Points(source)
     for rows in scanned.series:
+        if rows.spec == STATS:
+            _stats(rows, points)
         if rows.spec not in (*RSS, *AVAILABLE):
             continue
         names = rows.columns.get("name") or [None] * len(rows.lines)
@@ -69,4 +78,16 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
     return points.samples()
 
 
-DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE), samples=samples)
+def _stats(rows: SeriesRows, points: Points) -> None:
+    """Memory of containers, of the rows that tell a time; docker leaves out the cache that can be given back."""
+    told = zip(*(rows.columns[name] for name in ("head", "id", "name", "value", "unit")), rows.lines, strict=True)
+    for head, identity, name, text, unit, line in told:
+        if text is None or unit not in _KIB or text.count(".") > 1 or not text.strip("."):
+            continue
+        around = unwrap(f"{head or ''}-")
+        if around.stamps:
+            scope = Scope(host=around.scope.host, container=name or "", container_id=identity or "")
+            points.add("container_memory_mib", scope, around.stamps[-1], line, float(text) * _KIB[unit] / 1024)
+
+
+DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE, STATS), samples=samples)

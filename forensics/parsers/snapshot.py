@@ -15,6 +15,7 @@ import regex
 from ..model import Event, Locator, Parsed, RawStamp, Samples, Scope, StampForm
 from ..sources import Format, Head
 from . import cgroup, host_clock, host_memory, host_tables, nvidia_text
+from .dates import date_command, is_time
 from .embedded import read_text
 from .points import Points
 from .sections import Section, cut
@@ -83,8 +84,11 @@ def _read(text: str, source: str) -> Parsed:
     stamp: RawStamp | None = None
     lines = text.split("\n")
     rest = [""] * len(lines)
+    processes = Points(source)
     for section in cut(lines, _name(source)):
         kind = _kind(section)
+        if is_time(section.title):
+            stamp = date_command(section.title, "host") or stamp
         for number, line in enumerate(section.lines, section.line):
             if not kind or (kind == "df" and not _DF_ROW.search(line)):
                 rest[number - 1] = line
@@ -102,7 +106,9 @@ def _read(text: str, source: str) -> Parsed:
         elif kind == "memory":
             events += host_memory.read(section, source, stamp, points)
         elif kind == "ps":
-            events += host_tables.read_ps(section, source, stamp)
+            rows = host_tables.read_ps(section, source, stamp)
+            host_tables.sample(rows, stamp, processes)
+            events += rows
         elif kind == "df":
             events += host_tables.read_df(section, source, stamp)
         elif kind == "nvidia":
@@ -114,7 +120,12 @@ def _read(text: str, source: str) -> Parsed:
         events += left.events
         samples += left.samples
     events.sort(key=lambda event: event.locator.line)
-    return Parsed(tuple(events), (*points.samples(), *samples))
+    watched = (s for s in processes.samples() if len(s.values) >= _WATCHED)
+    return Parsed(tuple(events), (*points.samples(), *watched, *samples))
+
+
+_WATCHED = 3
+"""A list of processes that was taken this often is a watch over their memory."""
 
 
 def _sample(event: Event, stamp: RawStamp | None, points: Points) -> None:

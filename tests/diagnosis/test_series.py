@@ -218,3 +218,36 @@ def test_load_is_established_by_signs_of_load_only(b: ModuleType) -> None:
     assert (w.diagnosis().verdict.cause.id, str(w.diagnosis().verdict.confidence)) == ("gpu_oom.runtime_load", "likely")
     w.series("kv_cache_usage_pct", [(270, 96.0), (280, 99.0), (290, 99.5)], "a")
     assert str(w.diagnosis().verdict.confidence) == "established"
+
+
+@pytest.mark.parametrize(("pid", "process", "leak"), [(40122, "VLLM::APIServer", True), (812, "restic", False)])
+def test_whose_resident_size_climbs(b: ModuleType, pid: int, process: str, leak: bool) -> None:
+    """A watch over processes: only the killed one's, or an engine's, memory makes the kill a leak."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 20 * HOUR - 5)
+    w.kill("dmesg", 20 * HOUR, "node", uid="", cid="")
+    scope = Scope(process=process, pid=pid)
+    w.series("process_rss_mib", [(1800.0 * i, 14_000.0 + 1500 * i) for i in range(1, 40)], "ps.log", scope)
+    assert (w.diagnosis().verdict.cause.id == "host_oom.leak") is leak
+
+
+def test_a_short_id_is_the_container_of_the_kill(b: ModuleType) -> None:
+    """`docker stats` prints twelve digits, the kernel's path all of them."""
+    w = b.World()
+    w.kill("dmesg", 20 * HOUR, uid="")
+    scope = Scope(container="chat", container_id=b.CID[:12])
+    w.series("container_memory_mib", [(600.0 * i, 14_000.0 + 400 * i) for i in range(1, 120)], "stats.log", scope)
+    assert w.diagnosis().verdict.cause.id == "host_oom.leak"
+
+
+@pytest.mark.parametrize(("traffic", "cause"), [(0.0, "gpu_oom.leak"), (0.5, "healthy")])
+def test_a_climb_that_nothing_died_of_yet(b: ModuleType, traffic: float, cause: str) -> None:
+    """Twenty hours of growth under the same load, and an orderly restart: no health to be told."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 20 * HOUR)
+    w.series("gpu_memory_used_mib", [(60.0 * i, 70_000 + 7 * i) for i in range(10, 1199)], "gpu.csv", Scope(gpu="0"))
+    w.series("gpu_memory_total_mib", [(0, 81_559.0)], "gpu.csv", Scope(gpu="0"))
+    w.series("requests_running", [(600.0 * i, 10.0 + traffic * i) for i in range(120)], "a")
+    assert w.diagnosis().verdict.cause.id == cause

@@ -253,3 +253,17 @@ def test_genuine_captures_are_recognised(captures: Path) -> None:
         )
         known += 1
     assert known > 100
+
+
+def test_a_list_of_processes_taken_again_and_again_is_a_series() -> None:
+    """`date` as a heading and `ps` below it, every half hour: resident sizes of large processes; one list is none."""
+    lines = [
+        f"=== 2026-05-12 0{hour}:00:00\n    PID USER         RSS CMD\n   4711 svc   {8_000_000 + hour * 1_000_000} VLLM::APIServer\n"
+        "    812 root       4096 sshd\n"
+        for hour in range(4)
+    ]
+    (watched,) = read("".join(lines)).samples
+    assert (watched.name, watched.scope.process, watched.scope.pid) == ("process_rss_mib", "VLLM::APIServer", 4711)
+    assert list(watched.values) == [(8_000_000 + hour * 1_000_000) / 1024 for hour in range(4)]
+    assert watched.stamps[1] - watched.stamps[0] == 3600.0
+    assert read(lines[0]).samples == ()

@@ -105,3 +105,12 @@ def test_no_line_raises(function: Callable[[str], object]) -> None:
         function(text)
 
     check()
+
+
+def test_rows_of_docker_stats_behind_a_time() -> None:
+    """A loop that stamps what `docker stats --no-stream` prints; rows without a time tell no curve."""
+    row = "9f3c1b2a7d4e  chat-1  87.50%  12.5GiB / 64GiB  19.53%  410MB / 2.2GB  0B / 0B  81\n"
+    parsed = read_text(f"2026-05-12T08:00:00Z {row}2026-05-12T08:10:00Z {row}{row}", "stats.log", "plain")
+    (column,) = parsed.samples
+    assert (column.name, list(column.values)) == ("container_memory_mib", [12_800.0, 12_800.0])
+    assert (column.scope.container, column.scope.container_id) == ("chat-1", "9f3c1b2a7d4e")

@@ -10,6 +10,7 @@ import regex
 from ...model import Finding, Samples
 from .. import ledger, trends
 from ..case import Case, conclude
+from ..entities import ENGINE_COMM
 from ..model import Death, Life
 from . import foreign
 from .oom_site import first_failure, site_of
@@ -165,6 +166,26 @@ def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
             )
 
 
+RISE_S = 6 * 3600.0
+"""A climb that nothing died of counts when it lasted this long: the caches of a warm engine are full by then."""
+
+
+def rising(case: Case) -> list[Finding]:
+    """GPU memory that climbs for hours under flat traffic although nothing failed yet; empty where none does."""
+    for column in case.samples:
+        if column.name != "gpu_memory_used_mib":
+            continue
+        scale = _total(case, column) or max(column.values, default=0.0) or 1.0
+        longest = trends.after_start(max(trends.segments(trends.points_of(column), scale), key=len, default=[]))
+        if not longest or longest[-1][0] - longest[0][0] < RISE_S:
+            continue
+        climbs = trends.is_leak_like(trends.thin(longest), scale)
+        if climbs and trends.flat_traffic(case.samples, longest[0][0], longest[-1][0]):
+            rise = conclude("gpu_rise", trends.event_at(column, longest[0]), _climb_fields(longest, "mib"))
+            return [rise, *_traffic(case, Death("", longest[-1][0], (), None, None, "", False), longest)]
+    return []
+
+
 def _last_climb(case: Case, column: Samples, moment: float, scale: float, age_s: float) -> list[trends.Point]:
     """The segment of a series that ends with a death.
 
@@ -224,7 +245,7 @@ _HOST_SERIES = ("container_memory_mib", "process_rss_mib", "host_memory_used_kib
 
 def _host_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
     for column in case.samples:
-        if column.name not in _HOST_SERIES or not belongs(case, column, death.entity):
+        if column.name not in _HOST_SERIES or not belongs(case, column, death.entity) or _of_another(column, death):
             continue
         scale = max(column.values, default=0.0) or 1.0
         segment = _last_climb(case, column, moment, scale, 7200.0)
@@ -240,6 +261,14 @@ def _host_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
                 yield cache
             elif killed:
                 yield from foreign.loaded(case, death)
+
+
+def _of_another(column: Samples, death: Death) -> bool:
+    """True for the memory of a process that is neither the killed one nor an engine's."""
+    if column.name != "process_rss_mib" or not column.scope.process:
+        return False
+    killed = {e.fields.get("victim_pid") for e in death.witnesses if e.kind == "kernel_oom"}
+    return column.scope.pid not in killed and not ENGINE_COMM.search(column.scope.process)
 
 
 _CACHE_SETTINGS = regex.compile(
