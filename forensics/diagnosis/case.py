@@ -121,6 +121,7 @@ DERIVED: dict[str, Derived] = {
                 "gpu_leak_suspected",
                 "gpu_leak",
                 "gpu_rise",
+                "link_lost",
                 "host_leak",
                 "config_exception",
                 "uncaught_exception",

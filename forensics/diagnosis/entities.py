@@ -34,7 +34,7 @@ class Join:
     left: str
     right: str
     reason: str
-    """`stated`, `arguments`, `start_time`, `end_time`, `file_name`, `only_candidate`, `kill`."""
+    """`stated`, `arguments`, `start_time`, `end_time`, `file_name`, `only_candidate`, `kill`, `signalled`."""
 
 
 @dataclass(slots=True)

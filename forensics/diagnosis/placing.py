@@ -32,6 +32,7 @@ def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
     """All entities of a bundle: what events state, then the owners that can be concluded."""
     entities = stated(events)
     _join_short_ids(entities, events, samples)
+    _join_signalled(entities, events)
     _place_files(entities, events, samples)
     _place_kills(entities, events)
     return entities
@@ -45,6 +46,27 @@ def _join_short_ids(entities: Entities, events: Sequence[Event], samples: Sequen
         full = [known for known in whole if known.startswith(name) and known != name]
         if len(full) == 1:
             entities.join(f"cid:{full[0]}", f"cid:{name}", "stated")
+
+
+_SIGNALLED = regex.compile(r"(?:Killing process|to main process) (?P<pid>[1-9]\d{0,9}) \(")
+"""systemd names the process of a unit that it signals; the header of a journal names the one that wrote a line."""
+
+
+def _join_signalled(entities: Entities, events: Sequence[Event]) -> None:
+    """A program that writes into a journal under its own name is the unit whose process systemd signals there."""
+    units: dict[tuple[str, int], str] = {}
+    joined: dict[str, set[str]] = {}
+    for event in events:
+        found = _SIGNALLED.search(event.text, endpos=400) if event.channel == "systemd" and event.scope.unit else None
+        if found is not None:
+            units[event.locator.source, int(found["pid"])] = entities.of(event)
+    for event in events if units else ():
+        unit = units.get((event.locator.source, event.scope.pid or 0))
+        if unit is not None and event.channel in ENGINE_CHANNELS and entities.of(event).startswith("file:"):
+            joined.setdefault(entities.of(event), set()).add(unit)
+    for file, owners in sorted(joined.items()):
+        if len(owners) == 1:
+            entities.join(owners.pop(), file, "signalled")
 
 
 def _place_kills(entities: Entities, events: Sequence[Event]) -> None:

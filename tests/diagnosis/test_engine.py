@@ -180,3 +180,35 @@ def test_an_exception_long_before_a_timeout(b: ModuleType, later_s: float, cause
     w.fail("a", 100, "IndexError: list index out of range", envelope="WorkerProc hit an exception.")
     w.fail("a", 100 + later_s, "TimeoutError: RPC call to execute_model timed out.")
     assert w.diagnosis().verdict.cause.id == cause
+
+
+def test_systemds_watchdog_and_the_abort_that_follows(b: ModuleType) -> None:
+    """The program writes into the journal under its own name; systemd names its pid: the abort is a consequence."""
+    w = b.World()
+    own = Scope(pid=612)
+    w.start("journal", 0, own)
+    w.answer("journal", 3600, scope=own)
+    unit = Scope(unit="vllm.service")
+    w.add("journal", 3740, "vllm.service: Watchdog timeout (limit 2min)!", channel="systemd", scope=unit)
+    w.add("journal", 3740, "vllm.service: Killing process 612 (python3) with signal SIGABRT.", channel="systemd", scope=unit)
+    w.add("journal", 3741, "Fatal Python error: Aborted", "traceback", scope=own, exception="Fatal Python error",
+          frames=("/opt/plugins/audit.py:write",), chained=False, level="ERROR")  # fmt: skip
+    w.add("journal", 3742, "vllm.service: Main process exited, code=dumped, status=6/ABRT", "unit_exit", "systemd", unit,
+          code="dumped", status=6)  # fmt: skip
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "engine_timeout"
+    assert len(found.incidents) == 1
+
+
+@pytest.mark.parametrize(("seconds", "first"), [(3598.0, "kernel.network_link_down"), (1000.0, "nccl.ib_error")])
+def test_a_link_that_went_down_before_a_collective_failed(b: ModuleType, seconds: float, first: str) -> None:
+    """Two seconds before, on another node, it is where to look first; an hour before, it is not."""
+    w = b.World()
+    w.start("node-a/vllm.log", 0)
+    w.answer("node-a/vllm.log", 3590)
+    w.add("node-b/kern.log", seconds, "infiniband mlx5_0: Port: 1 Link DOWN", channel="kernel", scope=Scope(host="node-b"))
+    w.fail("node-a/vllm.log", 3600, "RuntimeError: NCCL WARN NET/IB : Got completion from peer 10.0.0.8<4> with status=12 opcode=0")
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "nccl_failure"
+    assert found.first_cause is not None
+    assert found.first_cause.signature == first
