@@ -149,6 +149,8 @@ DERIVED: dict[str, Derived] = {
                 "unexplained_exit",
                 "silent_death",
                 "node_kill_nearby",
+                "commit_exhausted",
+                "hugepages_idle",
                 "foreign_code",
             ),
         ),

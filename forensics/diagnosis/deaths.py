@@ -30,6 +30,8 @@ HEALTH_KILLS = ("runtime.autoheal_restart",)
 WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
 INSTANCE = regex.compile(r"[-_]\d+$")
 """`vllm-1` is the first instance of the compose service `vllm`."""
+_RAY_SERVER = regex.compile(r"ServeReplica|LLMReplica|LLMServer|RayWorkerWrapper|vllm|sglang", regex.IGNORECASE)
+"""Actors of Ray that serve a model, as Ray's own report of a kill names them."""
 _KILLED = frozenset({"Killed", "SIGKILL"})
 
 
@@ -326,7 +328,11 @@ def engine_like(death: Death) -> bool:
     """True when the dead thing looks like an inference engine."""
     if death.life is not None:
         return True
-    return any(ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))) for event in death.witnesses)
+    return any(
+        ENGINE_COMM.search(str(event.fields.get("victim_comm", "")))
+        or (event.channel == "ray" and _RAY_SERVER.search(event.text))
+        for event in death.witnesses
+    )
 
 
 def group(deaths: Iterable[Death], gap_s: float = ONE_INCIDENT_S) -> list[list[Death]]:

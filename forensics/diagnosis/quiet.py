@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import inf
+from math import inf, isnan
 
-from ..model import Event, Finding, Role, Samples
+from ..model import Event, Finding, Locator, Role, Samples
 from . import bystanders, rank, rules, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
@@ -47,7 +47,7 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
         if judged.decided:
             yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
             return
-    for build in (_saturated, _leaking, _starved, _refused):
+    for build in (_saturated, _scraped_full, _leaking, _starved, _refused):
         found = build(case)
         if found is not None:
             yield found
@@ -107,6 +107,38 @@ def _saturated(case: Case, since_s: float = -inf) -> Incident | None:
         entity = case.entities.name_of(samples.scope, samples.source)
         return _alone(case, "kv_saturation", (finding, *preempted), entity)
     return None
+
+
+def _scraped_full(case: Case) -> Incident | None:
+    """A full cache with a queue in scrapes that nothing dates: their files' order, and a counter, need no clock."""
+    undated = [s for s in case.samples if s.name in _SCRAPED and all(map(isnan, s.stamps))]
+    owners = {case.entities.name_of(s.scope) for s in undated}
+    for owner in sorted(owners):
+        own = [s for s in undated if case.entities.name_of(s.scope) == owner]
+        kv, waiting, preempted = (_in_file_order(own, name) for name in _SCRAPED)
+        full = [row for row in kv if row[2] >= FULL_PCT]
+        queue = max((value for *_, value in waiting), default=0.0)
+        counts = [value for *_, value in preempted]
+        grew = max(counts, default=0.0) - min(counts, default=0.0)
+        if full and queue >= QUEUE and (grew or len(full) > 1):
+            source, line, _ = full[0]
+            fields = {"kv_cache_usage_pct": max(v for *_, v in full), "requests_waiting": queue}
+            fields |= {"preemptions_total": counts[-1], "preemptions_grew": grew} if grew else {}
+            place = Locator.at(source, line)
+            event = Event(place, "sample", "metrics", f"kv_cache_usage_pct {full[0][2]:g}", scope=own[0].scope)
+            return _alone(case, "kv_saturation", (conclude("kv_saturated", event, fields),), owner)
+    return None
+
+
+_SCRAPED = ("kv_cache_usage_pct", "requests_waiting", "preemptions_total")
+QUEUE = 10.0
+"""So many requests wait when a full cache is more than a well used one."""
+
+
+def _in_file_order(columns: Sequence[Samples], name: str) -> list[tuple[str, int, float]]:
+    """(file, line, value) of one series over several files, in the order of their names."""
+    rows = ((s.source, n, v) for s in columns if s.name == name for n, v in zip(s.lines, s.values, strict=True))
+    return sorted(row for row in rows if not isnan(row[2]))
 
 
 def _leaking(case: Case) -> Incident | None:

@@ -5,6 +5,7 @@ from the end, component by component, and never anchored at their start:
 
     /kubepods/burstable/pod<uid>/<64 hex>                                             cgroupfs driver
     /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid, _ for ->.slice/crio-<id>.scope
+    /lxc/<id>[/ns] · /lxc.payload.<name>                                              LXC, Proxmox
     /docker/<64 hex> · /system.slice/docker-<64 hex>.scope · /system.slice/vllm.service · /user.slice/…
 """
 
@@ -22,6 +23,7 @@ _POD = regex.compile(
 _QOS = regex.compile(r"(?:[a-z-]*kubepods-)?(?:burstable|besteffort)(?:\.slice)?")
 _KUBEPODS = regex.compile(r"(?:[a-z-]*-)?kubepods(?:\.slice)?")
 _UNIT = regex.compile(r".+\.(?:service|scope|slice|socket|mount|swap)")
+_LXC = regex.compile(r"(?:/[^/]+)*?/(?:lxc/[^/]+(?:/ns)?|lxc\.payload[./][^/]+)")
 _NO_UNIT = frozenset({"init.scope", "-.slice"})
 
 
@@ -39,7 +41,7 @@ def owner_kind(path: str) -> str:
             return "qos"
         if _UNIT.fullmatch(part) and part not in _NO_UNIT:
             return "user" if "user.slice" in parts else "unit"
-    return "other"
+    return "container" if _LXC.fullmatch(path) else "other"
 
 
 def path_scope(path: str) -> Scope:

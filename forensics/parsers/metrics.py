@@ -44,6 +44,8 @@ _FIELDS = {
     "container_oom_events_total": "oom_events_total",
     "node_vmstat_oom_kill": "oom_kill_total",
 }
+_WITHOUT_CLOCK = frozenset({"kv_cache_usage_pct", "requests_running", "requests_waiting", "preemptions_total"})
+"""What a scrape says even when nothing tells its time: a full cache, a queue, a counter that grew since another."""
 _CONFIG = ("vllm:cache_config_info", "vllm:cache_config")
 
 
@@ -137,7 +139,7 @@ class _Reader:
         known = meaning(name)
         if known is not None:
             series, factor = known
-            if stamp is not None:
+            if stamp is not None or series in _WITHOUT_CLOCK:
                 self.points.add(series, scope, stamp, number, value * factor)
             key = series.removeprefix("gpu_") if scope.gpu else series
             scrape.owners.setdefault(scope, {})[key] = round(value * factor, 6)
@@ -190,7 +192,8 @@ def _read(text: str, source: str) -> Parsed:
     """One `metrics` event a scrape and owner (engine, pod, process), with the figures that matter as fields.
 
     GPU figures become `gpu_state` events, `cache_config_info` an `engine_args` event. Scrapes with a time
-    also become samples. Lines that no parser understands are counted and skipped.
+    also become samples, of the scheduler's figures those without one, too. Lines that no parser understands are
+    counted and skipped.
     """
     reader = _Reader(source)
     lines: Iterable[str] = text.split("\n")

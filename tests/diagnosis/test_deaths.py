@@ -356,3 +356,15 @@ def test_a_peers_watchdog_is_a_consequence(b: ModuleType) -> None:
     assert found.verdict.cause.id == "host_oom.node"
     assert late.locator in {f.locator for f in found.incidents[0].consequences}
     assert late.locator not in {d.finding.locator for d in found.decoys}
+
+
+@pytest.mark.parametrize(("actor", "confidence"), [("LLMReplica.__init__", "established"), ("Reducer.run", "possible")])
+def test_whom_rays_monitor_killed(b: ModuleType, actor: str, confidence: str) -> None:
+    """The raylet names the actor: one that serves a model is the engine, another may be anybody."""
+    w = b.World()
+    w.add("raylet.out", 0, "Node memory usage above threshold, used: 256645770772, threshold_bytes: 256623974400, total bytes:"
+          " 270130499584, threshold fraction: 0.95", channel="ray")  # fmt: skip
+    w.add("raylet.out", 0.1, "Killing 1 worker(s), kill details: 1 worker(s) were killed due to the node running low on memory."
+          f" Selected to kill: (Actor(77aa): task name={actor}, pid=9912)", channel="ray")  # fmt: skip
+    found = w.diagnosis().verdict
+    assert (found.cause.id, str(found.confidence)) == ("ray_oom", confidence)

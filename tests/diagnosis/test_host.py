@@ -349,3 +349,29 @@ def test_a_model_too_large_for_the_host(b: ModuleType) -> None:
     diagnosis = w.diagnosis()
     assert diagnosis.verdict.cause.id == "host_oom.node"
     assert diagnosis.engine == "ollama"
+
+
+@pytest.mark.parametrize(("promised", "at_the_limit"), [(197_204_412, True), (120_000_000, False)])
+def test_memory_that_the_kernel_may_not_promise(b: ModuleType, promised: int, at_the_limit: bool) -> None:
+    """Strict overcommit: the allocation fails while half of the machine is free, and nobody is killed."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.fail("a", 20, "RuntimeError: [enforce fail at alloc_cpu.cpp:119] err == 0. DefaultCPUAllocator: can't allocate memory:"
+           " you tried to allocate 1879048192 bytes. Error code 12 (Cannot allocate memory)", b.LOADING)  # fmt: skip
+    w.add("meminfo", None, "mem_total=395982120KiB", "meminfo", "host", mem_total_kib=395_982_120,
+          mem_available_kib=200_000_000, commit_limit_kib=197_991_060, committed_as_kib=promised)  # fmt: skip
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "host_oom.node"
+    assert ("commit_exhausted" in b.names(found.verdict.supporting)) is at_the_limit
+
+
+def test_huge_pages_that_nobody_uses(b: ModuleType) -> None:
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3590)
+    w.kill("dmesg", 3600, "node", uid="", cid="")
+    w.add("meminfo", None, "mem_total=465686832KiB", "meminfo", "host", mem_total_kib=465_686_832, huge_pages_total=180_000,
+          huge_pages_free=180_000, hugepagesize_kib=2048)  # fmt: skip
+    found = w.diagnosis()
+    assert "hugepages_idle" in b.names(found.verdict.supporting)
+    assert found.key_facts["hugepages_free_gib"] == 351.6

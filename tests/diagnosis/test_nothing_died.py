@@ -294,3 +294,25 @@ def test_a_full_cache_long_after_the_last_end(b: ModuleType, hours: float, cause
     found = w.diagnosis()
     assert found.verdict.cause.id == cause
     assert found.incidents[-1].hypotheses[0].cause.id == "gpu_oom.runtime_load"
+
+
+@pytest.mark.parametrize(
+    ("counts", "waiting", "cause"),
+    [((0.0, 611.0), 77.0, "kv_saturation"), ((611.0, 611.0), 77.0, "insufficient_evidence"),
+     ((0.0, 611.0), 0.0, "insufficient_evidence")],
+    ids=["preemptions grew", "no growth", "no queue"],
+)  # fmt: skip
+def test_scrapes_without_a_clock(b: ModuleType, counts: tuple[float, ...], waiting: float, cause: str) -> None:
+    """Two scrapes that nothing dates: a full cache counts with a queue and a counter that grew."""
+    w = b.World()
+    unknown = float("nan")
+    for name, values in (("kv_cache_usage_pct", (31.0, 99.8)), ("requests_waiting", (0.0, waiting)),
+                         ("preemptions_total", counts)):  # fmt: skip
+        for n, value in enumerate(values):
+            w.series(name, [(unknown, value)], f"metrics/{n}.prom", Scope(process="Engine 000"), first_line=7)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == cause
+    if cause == "kv_saturation":
+        assert found.first_cause is not None
+        assert (found.first_cause.locator.source, found.first_cause.locator.line) == ("metrics/1.prom", 7)
+        assert found.key_facts["preemptions_total"] == 611.0

@@ -358,6 +358,9 @@ def test_paths_and_their_owners() -> None:
     assert path_scope("/system.slice/vllm.service").unit == "vllm.service"
     assert path_scope(f"/kubepods/burstable/pod{'0a' * 16}/{CID}").pod_uid == "0a" * 16
     assert owner_kind("/") == "other"
+    for path in ("/lxc/104", "/lxc/104/ns", "/lxc.payload.web", "/lxc.payload/web"):
+        assert owner_kind(path) == "container"
+    assert owner_kind("/lxc") == "other"
 
 
 @pytest.mark.parametrize(

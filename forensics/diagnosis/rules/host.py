@@ -12,6 +12,7 @@ import regex
 
 from ...model import Event, Finding
 from ...parsers.sizes import size_bytes
+from .. import evidence
 from ..case import Case, conclude
 from ..entities import ENGINE_COMM
 from ..model import Death
@@ -44,6 +45,9 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         yield from _killed_child(death)
     yield from _evicted(death)
     yield from _shared_memory(case, death)
+    yield from _promised(case, death)
+    if any(e.kind == "kernel_oom" and e.fields.get("oom_scope") == "node" for e in death.witnesses):
+        yield from _set_aside(case)
 
 
 _USAGE = regex.compile(
@@ -71,6 +75,40 @@ def _evicted(death: Death) -> Iterator[Finding]:
             if available:
                 fields["available_kib"] = (size_bytes(available["available"]) or 0) // 1024
             yield conclude("evicted_over_request", event, fields)
+            return
+
+
+REFUSED_PROMISES = ("torch.cpu_alloc_failed", "python.memory_error", "python.errno_enomem", "python.bad_alloc")
+"""What a program says when the kernel promises it no memory; nobody is killed."""
+MUCH = 0.1
+"""Share of the machine's memory that is worth a remark."""
+
+
+def _promised(case: Case, death: Death) -> Iterator[Finding]:
+    """`vm.overcommit_memory=2`: all memory that may be promised is, while much of it is free (proc_meminfo(5))."""
+    refused = next((f for f in case.named(*REFUSED_PROMISES) if not evidence.objection(case, death, f)), None)
+    for event in case.of_kind("meminfo") if refused is not None else ():
+        names = ("commit_limit", "committed_as", "mem_available", "mem_total")
+        limit, promised, available, total = (int(event.fields.get(f"{name}_kib") or 0) for name in names)
+        if 0 < 0.9 * limit <= promised <= limit and available >= MUCH * total > 0:
+            fields = {"commit_limit_kib": limit, "committed_kib": promised, "mem_available_kib": available}
+            yield conclude("commit_exhausted", event, fields)
+            return
+
+
+def _set_aside(case: Case) -> Iterator[Finding]:
+    """Huge pages that nobody uses: memory which is neither free nor anybody's (hugetlbpage.rst of the kernel)."""
+    for event in case.of_kind("meminfo"):
+        total, free, size_kib, ram_kib = (
+            event.fields.get(name)
+            for name in ("huge_pages_total", "huge_pages_free", "hugepagesize_kib", "mem_total_kib")
+        )
+        if not (isinstance(free, int) and isinstance(size_kib, int) and isinstance(ram_kib, int)):
+            continue
+        if free * size_kib >= MUCH * ram_kib:
+            fields = {"hugepages_total": total, "hugepages_free": free, "hugetlb_kib": event.fields.get("hugetlb_kib"),
+                      "hugepages_free_gib": round(free * size_kib / 1024**2, 1)}  # fmt: skip
+            yield conclude("hugepages_idle", event, {k: v for k, v in fields.items() if v is not None})
             return
 
 
