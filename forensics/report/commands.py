@@ -36,6 +36,7 @@ _LOGS = regex.compile(
     rf"kubectl {_WHERE}logs {_WHERE}{_POD}(?: -c <?[\w.-]+>?)?"
     r"(?: --(?:previous|timestamps|all-containers|since=\w+)){0,4}(?= |;|$)"
 )
+_GATEWAY = regex.compile(rf"kubectl {_WHERE}logs deployment/<gateway>(?: --since(?:-time)?=\S+)?(?= |;|$)")
 _EXEC = regex.compile(rf"kubectl {_WHERE}exec {_POD}(?: -c <?[\w.-]+>?)? -- ")
 _STATE = regex.compile(
     rf"kubectl {_WHERE}(?:describe pod {_WHERE}{_POD}|get pod {_POD}(?: -o (?:wide|yaml))?)(?= *(?:;|$|>))"
@@ -56,7 +57,7 @@ def on(command: str, platforms: Sequence[str]) -> str:
     tools = next(_TOOLS[name] for name in _TOOLS if name in platforms)
     parts = []
     for part in _SEPARATOR.split(command):
-        said = _LOGS.sub(tools.logs, part)
+        said = _GATEWAY.sub("cat <gateway log>", _LOGS.sub(tools.logs, part))
         said = _STATE.sub(tools.state, _EXEC.sub(tools.inside, said))
         said = _ADDRESS.sub("localhost", said)
         if not _ONLY_CLUSTER.search(said):

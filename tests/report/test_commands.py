@@ -23,6 +23,7 @@ LOGS = "kubectl -n <namespace> logs <pod> -c <container> --previous --timestamps
         (("bare",), "kubectl -n <namespace> exec <pod> -c <container> -- sh -c 'df -h; ls' ", "sh -c 'df -h; ls' "),
         (("systemd",), "journalctl -k; kubectl describe pod -n <namespace> <pod>", "journalctl -k; systemctl show <unit>"),
         (("docker",), "kubectl get events -A; date -u", "date -u"),
+        (("docker",), "kubectl -n <namespace> logs deployment/<gateway> --since=2h | grep 5", "cat <gateway log> | grep 5"),
         (("docker",), "kubectl get events -A", ""),
         (("bare",), "curl -s http://<pod-ip>:8000/metrics", "curl -s http://localhost:8000/metrics"),
     ],
