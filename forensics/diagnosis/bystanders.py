@@ -9,20 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import regex
-
 from ..model import Event
 from .case import Case
-from .entities import ENGINE_COMM
+from .entities import CLUSTER_NAME, ENGINE_COMM
 from .placing import workload_of
 
-_CLUSTER = regex.compile(
-    r"(?:kube-|calico|cilium|coredns|dns-|etcd|flannel|weave|canal|node-exporter|node-problem|nvidia-|dcgm|gpu-|nfd-|prometheus"
-    r"|grafana|alertmanager|loki|promtail|fluent|metrics-|ingress|cert-manager|istio|envoy|local-path|csi-|ebs-|efs-|aws-"
-    r"|gke-|azure-|kindnet|konnectivity|otel|opentelemetry|datadog|filebeat|vector|keda|argo|velero|external-|kubelet"
-    r"|containerd|docker|crio|systemd-|sshd|cron|chrony|rsyslog|tuned|snapd|user@|session-)"
-)
-"""Beginnings of the names of what runs on every node."""
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
     "unit_exit", "unit_state",
@@ -38,7 +29,7 @@ def may_be_engine(case: Case, entity: str) -> bool:
         return not case.lives
     if case.lives_of(entity) or _serves(case, entity) is True:
         return True
-    if _serves(case, entity) is False or _CLUSTER.match(_bare(entity)):
+    if _serves(case, entity) is False or CLUSTER_NAME.match(_bare(entity)):
         return False
     owners = {life.entity for life in case.lives if not life.entity.startswith("file:")}
     if owners:
@@ -55,7 +46,7 @@ def _candidates(case: Case) -> Iterator[str]:
     """Entities with a state that no spec and no name gives to somebody else."""
     for event in case.of_kind(*_NAMED):
         entity = case.entities.of(event)
-        if entity and not _CLUSTER.match(_bare(entity)) and _serves(case, entity) is not False:
+        if entity and not CLUSTER_NAME.match(_bare(entity)) and _serves(case, entity) is not False:
             yield entity
 
 

@@ -59,9 +59,9 @@ def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> Confidence:
     again = sum(j.decided and j.hypotheses[0].cause.id == top.cause.id for j in judged)
     if top.confidence is Confidence.LIKELY and again >= 2 and not top.against:
         return Confidence.ESTABLISHED
-    before = judged[: judged.index(chosen)]
+    before, code = judged[: judged.index(chosen)], chosen.death.exit_code
     if before and top.confidence in (Confidence.ESTABLISHED, Confidence.LIKELY):
-        same_code = all(j.death.exit_code in (None, chosen.death.exit_code) for j in before)
+        same_code = all(None in (j.death.exit_code, code) or j.death.exit_code == code for j in before)
         if same_code and again >= 2:
             return top.confidence
         return Confidence.LIKELY if same_code else Confidence.POSSIBLE
