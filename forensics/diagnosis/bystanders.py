@@ -99,6 +99,9 @@ def seen_running(case: Case) -> bool:
     """True when a status says that what may be the engine runs, and was never restarted."""
     for event in case.of_kind(*_STATES):
         word = str(event.fields.get("status") or event.fields.get("state") or event.fields.get("phase") or "")
-        if word in _RUNNING and not _restarts(event) and may_be_engine(case, case.entities.of(event)):
+        name = case.entities.of(event)
+        if word not in _RUNNING or _restarts(event) or _of_sidecar(case, name, event.scope.container):
+            continue
+        if may_be_engine(case, name):
             return True
     return False

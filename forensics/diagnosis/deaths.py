@@ -70,8 +70,31 @@ def build(
         if event.kind == "kernel_oom" and _outlived(event, entity, lives, stirring):
             continue
         _add(drafts, event, entity, (event.locator.source, event.locator.order) in kills, lives)
-    deaths = [_finish(draft) for draft in drafts]
-    return tuple(sorted(deaths, key=lambda d: (d.time_s is None, d.time_s or 0.0, d.entity)))
+    return _in_order(map(_finish, drafts))
+
+
+def asides(
+    events: Sequence[Event], findings: Sequence[Finding], entities: Entities, witnesses: frozenset[str]
+) -> tuple[Death, ...]:
+    """Ends of containers that serve nothing beside one that does, by time: no deaths of the engine."""
+    containers = _containers(events, entities)
+    drafts: dict[str, list[_Draft]] = {}
+    for event in _witnesses(events, findings, witnesses, entities):
+        entity = entities.of(event)
+        if _of_sidecar(event, containers.get(entity, {})):
+            name = event.scope.container or _limited(event, containers[entity])
+            _add(drafts.setdefault(name, []), event, entity, False, ())
+    return _in_order(replace(_finish(draft), container=name) for name, own in drafts.items() for draft in own)
+
+
+def _in_order(deaths: Iterable[Death]) -> tuple[Death, ...]:
+    return tuple(sorted(deaths, key=lambda d: (d.time_s is None, d.time_s or 0.0, d.entity, d.container)))
+
+
+def _limited(kill: Event, containers: Mapping[str, tuple[bool, int | None]]) -> str:
+    """The one container whose limit a kill enforced."""
+    names = [name for name, (_, size) in containers.items() if size == int(kill.fields["memcg_limit_kib"]) * 1024]
+    return names[0] if len(names) == 1 else ""
 
 
 def _end_of(life: Life, siblings: Sequence[Life]) -> float | None:
@@ -251,10 +274,11 @@ def _sole_engine(drafts: Sequence[_Draft], event: Event) -> str:
 
 
 def _finish(draft: _Draft) -> Death:
-    exit_code, reason = None, ""
+    exit_code, reason, container = None, "", ""
     for event in sorted(draft.witnesses, key=_trust):
         exit_code = _exit_code(event, exit_code)
         reason = str(event.fields.get("reason") or "") or reason
+        container = (event.scope.container if event.kind in WITNESS_KINDS else "") or container
     moment = draft.time_s
     if draft.life is not None and draft.life.fatal is None and draft.life.crash is None:
         # the log only stops; the exit says when
@@ -268,6 +292,7 @@ def _finish(draft: _Draft) -> Death:
         exit_code,
         reason,
         _graceful(draft, exit_code, reason),
+        container,
     )
 
 

@@ -33,6 +33,10 @@ def diagnose(
     )
     if not groups and not case.lives:
         groups = death_stage.group(failures)
+    if not groups:
+        # nothing of the engine ended: what was killed beside it for its memory is what somebody saw
+        killed = (death for death in case.asides if _for_memory(death) and not _stale(case, death))
+        groups = death_stage.group(killed)
     incidents = [incident_of(case, group) for group in groups]
     if not any(has_verdict(incident) for incident in incidents):
         incidents += without_death(case, incidents)
@@ -42,6 +46,10 @@ def diagnose(
     incidents.sort(key=lambda incident: _importance(case, incident, newest_s))
     told = [i for n, i in enumerate(incidents) if not _retold(i, incidents[:n])]
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
+
+
+def _for_memory(death: Death) -> bool:
+    return death.reason == "OOMKilled" or any(event.kind == "kernel_oom" for event in death.witnesses)
 
 
 def _retold(incident: Incident, before: Sequence[Incident]) -> bool:
@@ -73,7 +81,10 @@ def build_case(
     for event in events:
         kinds.setdefault(event.kind, []).append(event)
     specs: dict[str, Event] = {}
+    containers: dict[tuple[str, str], Event] = {}
     for event in kinds.get("pod_spec", ()):
+        name = str(event.fields.get("container") or event.scope.container)
+        containers.setdefault((joined.of(event), name), event)
         spec = specs.setdefault(joined.of(event), event)
         if event.fields.get("gpus") and not spec.fields.get("gpus"):
             specs[joined.of(event)] = event
@@ -94,6 +105,8 @@ def build_case(
         kinds,
         hits,
         specs,
+        containers,
+        death_stage.asides(events, findings, joined, witnesses),
         lives.inside(found_lives, at),
     )
     # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.

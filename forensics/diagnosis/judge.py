@@ -104,6 +104,7 @@ def assemble(
             and not (top.decisive and f.signature == "derived.unexplained_exit")
         ),
         observations=tuple(f for f in judged.evidence if f.signature.startswith("derived.")),
+        container=judged.death.container,
         evidence=judged.evidence,
     )
 

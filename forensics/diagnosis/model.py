@@ -85,6 +85,8 @@ class Death:
     """`OOMKilled`, `Error`, `Evicted` … as a source says, or empty."""
     graceful: bool
     """An orderly stop that somebody asked for and that finished in time."""
+    container: str = ""
+    """The container that died, as far as a witness names it: of a pod, one of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,8 @@ class Incident:
     contributing: tuple[Finding, ...]
     observations: tuple[Finding, ...] = ()
     """What the rules concluded about the death that was judged, used or not."""
+    container: str = ""
+    """The container of the judged death, where a witness names it."""
     evidence: tuple[Finding, ...] = ()
     """Everything that counted when that death was judged; each cause took its part of it."""
 

@@ -77,7 +77,7 @@ def _names(report: Report) -> dict[str, str]:
     """Placeholder → the real name, where it is known and harmless in a shell."""
     main = report.diagnosis.incidents[0]
     kind, _, name = main.entity.partition(":")
-    found: dict[str, str] = {"pod": name if kind == "pod" else ""}
+    found: dict[str, str] = {"pod": name if kind == "pod" else "", "container": main.container}
     for event in report.timeline:
         if kind == "pod" and event.scope.pod == name:
             found.setdefault("namespace", event.scope.namespace)
@@ -113,6 +113,7 @@ def summary(
     end_s = main.end_s if main.end_s is not None else max(ends, default=None)
     name = main.entity.partition(":")[2]
     what = d.verdict.cause.title[language] + (text.fill(" – `{name}`", {"name": name}) or "" if name else "")
+    what += text.fill(" / `{bystander}`", d.key_facts) or ""
     lines: list[dict[str, Any]] = [{"key": "what", "text": what}]
     well = d.verdict.cause.id == "healthy"
     fault = not well and d.verdict.cause.id != "insufficient_evidence"

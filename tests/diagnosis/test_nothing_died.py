@@ -231,3 +231,57 @@ def test_how_many_waited(b: ModuleType) -> None:
     w.series("kv_cache_usage_pct", [(10.0 * i, 99.0) for i in range(60)], "a")
     w.series("requests_waiting", [(10.0 * i, 3.0 * i) for i in range(60)], "a", first_line=2_000_001)
     assert w.diagnosis().key_facts["requests_waiting"] == 177.0
+
+
+def sidecar(w: Any) -> None:
+    """A pod of an engine and a log shipper, both described; the engine serves on."""
+    w.start("vllm.log", 0, scope=Scope(pod=POD))
+    w.answer("vllm.log", 900, scope=Scope(pod=POD))
+    w.pod(memory_limit_bytes=64 << 30)
+    w.pod(container="shipper", image="example.com/shipper:3", args=(), gpus=None, memory_limit_bytes=128 << 20)
+
+
+def test_a_sidecar_that_was_killed_is_the_incident(b: ModuleType) -> None:
+    """OOMKilled of the log shipper, nothing of the engine's: the shipper's own limit, with its own numbers."""
+    w = b.World()
+    sidecar(w)
+    w.exited("pod.yaml", 300, 137, "OOMKilled", container="shipper", restart_count=3)
+    state = {"state": "running", "restart_count": 0}
+    w.add("pod.yaml", None, "container vllm running", "container_state", "k8s", Scope(pod=POD, container="vllm"), **state)
+    d = w.diagnosis()
+    assert (d.verdict.cause.id, d.incidents[0].container) == ("host_oom.container_limit", "shipper")
+    facts = {name: d.key_facts.get(name) for name in ("bystander", "container_limit_kib", "restart_count", "exit_code")}
+    assert facts == {"bystander": "shipper", "container_limit_kib": 128 << 10, "restart_count": 3, "exit_code": 137}
+    assert "gpus" not in d.key_facts
+
+
+def test_a_sidecar_that_was_killed_is_no_cause_of_an_engines_death(b: ModuleType) -> None:
+    """Where the engine died too, that is the incident; and a sidecar that ends by itself is none."""
+    w = b.World()
+    sidecar(w)
+    w.exited("pod.yaml", 300, 1, container="shipper", restart_count=3)
+    assert verdict(w)[0] == "healthy"
+    w.exited("pod.yaml", 310, 137, "OOMKilled", container="shipper", restart_count=3)
+    w.fail("vllm.log", 950, scope=Scope(pod=POD))
+    assert verdict(w)[0] == "gpu_oom.runtime_load"
+
+
+def test_an_init_container_has_its_own_limit(b: ModuleType) -> None:
+    """The pod never came up; the limit shown is that of the container that was killed."""
+    w = b.World()
+    w.pod(memory_limit_bytes=600 << 30)
+    w.pod(container="convert", image="example.com/convert:1", args=(), gpus=None, init=True, memory_limit_bytes=16 << 30)
+    w.exited("describe.txt", 300, 137, "OOMKilled", container="convert", restart_count=4, init=True)
+    d = w.diagnosis()
+    assert d.verdict.cause.id == "host_oom.container_limit"
+    assert (d.key_facts["container_limit_gib"], d.key_facts["bystander"]) == (16.0, "convert")
+
+
+def test_a_kill_names_the_sidecar_by_its_limit(b: ModuleType) -> None:
+    """The kernel's line knows no container names; the limit that it enforced is one container's."""
+    w = b.World()
+    sidecar(w)
+    w.kill("dmesg", 300, comm="fluentd", limit_kib=128 << 10)
+    w.events[-1] = b.moved(w.events[-1], scope=Scope(pod=POD))
+    d = w.diagnosis()
+    assert (d.verdict.cause.id, d.incidents[0].container) == ("host_oom.container_limit", "shipper")
