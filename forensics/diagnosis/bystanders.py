@@ -11,7 +11,7 @@ from typing import Any
 
 from ..model import Event
 from .case import Case
-from .entities import CLUSTER_NAME, ENGINE_COMM
+from .entities import CLUSTER_NAME, ENGINE_COMM, shown_as_engine, words_of
 from .placing import workload_of
 
 _NAMED = (
@@ -52,20 +52,23 @@ def _candidates(case: Case) -> Iterator[str]:
 
 def _serves(case: Case, entity: str) -> bool | None:
     """Whether what is known of an entity's command, image and GPUs is an inference engine's; none when nothing is."""
-    spec = case.spec(entity)
-    described = [spec] if spec is not None else [
-        e for e in case.of_entity(case.of_kind("docker_state"), entity) if e.fields.get("image") or e.fields.get("args")
-    ]  # fmt: skip
+    described = _described(case, entity)
     if not described:
         return None
-    words = " ".join(
-        str(word)
-        for event in described
-        for key in ("command", "args", "image")
-        for value in (event.fields.get(key) or (),)
-        for word in ((value,) if isinstance(value, str) else value)
-    )
-    return any(event.fields.get("gpus") for event in described) or bool(ENGINE_COMM.search(words))
+    return any(shown_as_engine(event) or ENGINE_COMM.search(words_of(event)) for event in described)
+
+
+def shows_engine(case: Case, entity: str) -> bool:
+    """True when a description proves that an entity is an inference engine."""
+    return any(map(shown_as_engine, _described(case, entity)))
+
+
+def _described(case: Case, entity: str) -> list[Event]:
+    spec = case.spec(entity)
+    if spec is not None:
+        return [spec]
+    states = case.of_entity(case.of_kind("docker_state"), entity)
+    return [event for event in states if event.fields.get("image") or event.fields.get("args")]
 
 
 def _bare(entity: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import regex
 
 from ..model import Event, Finding
-from .entities import ENGINE_COMM, Entities
+from .entities import ENGINE_COMM, Entities, shown_as_engine, words_of
 from .model import Death, Life
 
 ONE_INCIDENT_S = 12 * 3600.0
@@ -170,15 +170,26 @@ def _harmless(event: Event) -> bool:
 
 
 def _containers(events: Sequence[Event], entities: Entities) -> dict[str, dict[str, tuple[bool, int | None]]]:
-    """Entity → container → (serves a model, memory limit in bytes), from pod specs with several containers."""
-    found: dict[str, dict[str, tuple[bool, int | None]]] = {}
+    """Entity → container → (serves a model, memory limit in bytes), from pod specs with several containers.
+
+    Beside a container that is shown to be an engine's, one that merely runs Python is none.
+    """
+    found: dict[str, dict[str, Event]] = {}
     for event in events:
         name = str(event.fields.get("container") or event.scope.container)
         if event.kind == "pod_spec" and name and not event.fields.get("init"):
-            words = " ".join(map(str, (*event.fields.get("command", ()), *event.fields.get("args", ()))))
-            serves = bool(event.fields.get("gpus")) or bool(ENGINE_COMM.search(words))
-            found.setdefault(entities.of(event), {})[name] = (serves, event.fields.get("memory_limit_bytes"))
-    return {entity: known for entity, known in found.items() if len(known) > 1}
+            found.setdefault(entities.of(event), {})[name] = event
+    several = {entity: specs for entity, specs in found.items() if len(specs) > 1}
+    return {
+        entity: {name: (name in serving, spec.fields.get("memory_limit_bytes")) for name, spec in specs.items()}
+        for entity, specs in several.items()
+        for serving in [_serving(specs)]
+    }
+
+
+def _serving(specs: Mapping[str, Event]) -> set[str]:
+    shown = {name for name, spec in specs.items() if shown_as_engine(spec)}
+    return shown or {name for name, spec in specs.items() if ENGINE_COMM.search(words_of(spec))}
 
 
 def _of_sidecar(event: Event, containers: Mapping[str, tuple[bool, int | None]]) -> bool:

@@ -25,6 +25,11 @@ CLUSTER_NAME = regex.compile(
     r"|containerd|docker|crio|systemd-|sshd|cron|chrony|rsyslog|tuned|snapd|user@|session-)"
 )
 """Beginnings of the names of what runs on every node."""
+ENGINE_PROGRAM = regex.compile(
+    r"vllm|sglang|text-generation|text-embeddings|tensorrt[-_]?llm|trtllm|tritonserver|llama[-_.]?(?:server|cpp)|lmdeploy|ollama",
+    regex.IGNORECASE,
+)
+"""What images and commands of inference engines are called; unlike a process, a bare `python` says nothing there."""
 ENGINE_CHANNELS = frozenset({"engine", "container"})
 LOG_CHANNELS = ENGINE_CHANNELS | {"plain"}
 """Where an engine's own lines stand; on `plain` nothing proves that they are an engine's."""
@@ -134,3 +139,14 @@ def stated(events: Sequence[Event]) -> Entities:
         for other in names[1:]:
             entities.join(names[0], other, "stated")
     return entities
+
+
+def shown_as_engine(spec: Event) -> bool:
+    """True when a described container asks for GPUs, or its image or command is an inference engine's."""
+    return bool(spec.fields.get("gpus")) or bool(ENGINE_PROGRAM.search(words_of(spec)))
+
+
+def words_of(spec: Event) -> str:
+    """Image, command and arguments of a described container."""
+    values = (spec.fields.get(key) or () for key in ("command", "args", "image"))
+    return " ".join(str(word) for value in values for word in ((value,) if isinstance(value, str) else value))

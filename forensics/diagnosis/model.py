@@ -120,6 +120,8 @@ class Hypothesis:
     against: tuple[Finding, ...]
     onset: tuple[Finding, ...] = ()
     """Lines at which this cause begins; they decide nothing."""
+    doubt: str = ""
+    """Why it is only possible: a key of the labels, section `doubt`; empty where no special reason is known."""
 
     @property
     def evidence(self) -> tuple[Finding, ...]:

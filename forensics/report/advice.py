@@ -125,7 +125,7 @@ def summary(
     lines.append({"key": "cause" if fault else "verdict", "text": cause or d.verdict.cause.summary[language]})
     if d.first_cause is not None and fault:
         lines[-1] |= {"source": d.first_cause.locator.source, "line": d.first_cause.locator.line}
-    lines.append({"key": "sure", "text": t["confidence"][d.verdict.confidence.value]})
+    lines.append({"key": "sure", "text": text.confidence(d.verdict, language)})
     lines.append({"key": "evidence", "text": _evidence(report, t)})
     if advice["change"]:
         lines.append({"key": "now", "text": advice["change"][0]})

@@ -324,3 +324,14 @@ def test_the_end_of_another_service_of_a_compose_file(b: ModuleType) -> None:
     w.add("out.log", 305, "redis-1 exited with code 3", channel="container", level="")
     w.add("out.log", 306, "vllm-1 exited with code 1", channel="container", level="")
     assert {(d.entity, d.exit_code) for d in w.case().deaths} == {("ctr:vllm", 1), ("ctr:redis", 3)}
+
+
+def test_python_beside_an_engine_is_a_sidecar(b: ModuleType) -> None:
+    """A helper in Python would be taken for the engine where nothing else is described; beside one it is none."""
+    for image, asides in (("vllm/vllm-openai:v0.11.0", 1), ("registry.example/app:1", 0)):
+        w = b.World()
+        w.pod(image=image, args=(), gpus=None)
+        w.pod(container="helper", image="registry.example/helper:1", command=("python", "-m", "exporter"), args=(), gpus=None)
+        w.exited("describe.txt", 300, 137, "OOMKilled", container="helper")
+        case = w.case()
+        assert (len(case.asides), len(case.deaths)) == (asides, 1 - asides)
