@@ -124,8 +124,13 @@ def _sniff(head: Head) -> int:
     rows = [line for line in lines if "," in line]
     if len(rows) < 2 or len(rows) < 0.4 * len(lines):
         return 0
-    ours = mostly(_SLASHED.match, rows, 0.8) or mostly(_is_row, rows, 0.8)
+    ours = mostly(_is_stamped, rows, 0.8) or mostly(_is_row, rows, 0.8)
     return 90 if ours else 0
+
+
+def _is_stamped(line: str) -> bool:
+    """True for a stamp as a cell; a log in Go has such dates too, and a message behind them."""
+    return _SLASHED.fullmatch(line.partition(",")[0]) is not None
 
 
 def _is_row(line: str) -> bool:
