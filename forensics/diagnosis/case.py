@@ -134,6 +134,7 @@ DERIVED: dict[str, Derived] = {
                 "host_leak",
                 "config_exception",
                 "uncaught_exception",
+                "request_exception",
                 "first_hang",
                 "killed_after_grace",
                 "kv_budget_spent",

@@ -11,7 +11,7 @@ from . import evidence as evidence_stage
 from .case import Case, conclude
 from .entities import ENGINE_COMM
 from .judge import Judged, assemble, judge
-from .model import Confidence, Death, Decoy, Hypothesis, Incident, Trend
+from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Trend
 from .rules.series import FULL_PCT, saturation
 
 REFUSALS = (
@@ -22,6 +22,8 @@ REFUSALS = (
     "tgi.overloaded",
 )
 REFUSED = frozenset({400, 413, 422, 429})
+NEAR_LINES = 40
+"""An exception stands this close before the answer that it spoilt."""
 MANY_REFUSALS = 3
 MANY_SHARE = 0.02
 """Refusals per line of the log: a busy server refuses a few requests every day."""
@@ -39,7 +41,7 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
         if judged.decided:
             yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
             return
-    for build in (_saturated, _refused):
+    for build in (_saturated, _failing, _refused):
         found = build(case)
         if found is not None:
             yield found
@@ -107,6 +109,47 @@ def _peak(columns: Sequence[Samples]) -> float:
     return max(value for samples in columns for value in samples.values)
 
 
+def _failing(case: Case) -> Incident | None:
+    """Requests that the engine answered with a server error right after an exception, again and again: it serves on."""
+    for life in case.lives:
+        failed, answered = failures(case, life)
+        lines = sum(source.lines for source in case.sources if source.path == life.start.locator.source)
+        rare = lines > 200 and (len(failed) < MANY_REFUSALS or len(failed) < MANY_SHARE * answered)
+        raised = _raised_before(case, failed)
+        if raised is not None and not rare:
+            count = sum(event.count for event in failed)
+            fields = {"exception": raised.fields.get("exception") or raised.text[:80], "failed_requests": count}
+            return _alone(case, "app_bug", (conclude("request_exception", raised, fields),), life.entity)
+    return None
+
+
+def failures(case: Case, life: Life) -> tuple[list[Event], int]:
+    """Requests that a run failed to answer while it served (5xx), and how many it answered in all."""
+    stop = life.shutdown.locator.order if life.shutdown is not None else float("inf")
+    begin = life.ready.locator.order if life.ready is not None else life.start.locator.order
+    answers = [
+        event
+        for event in case.of_kind("access")
+        if event.fields.get("method") == "POST" and life.holds(event) and begin <= event.locator.order < stop
+    ]
+    failed = [event for event in answers if int(event.fields.get("status") or 0) >= 500]
+    return failed, sum(event.count for event in answers)
+
+
+def _raised_before(case: Case, failed: Sequence[Event]) -> Event | None:
+    """The exception printed just before the first failed request for which there is one."""
+    for answer in failed:
+        place = answer.locator
+        near = [
+            event
+            for event in case.of_kind("traceback")
+            if event.locator.source == place.source and 0 < place.order - event.locator.order <= NEAR_LINES
+        ]
+        if near:
+            return near[-1]
+    return None
+
+
 def _refused(case: Case) -> Incident | None:
     """Requests answered with 400, 413, 422 or 429, or messages that say why."""
     refusals = tuple(case.named(*REFUSALS))
@@ -155,6 +198,7 @@ def no_fault(case: Case) -> Incident:
     hypothesis = rank.rank_one(cause, findings)
     if healthy:
         sure = any(life.last_activity is not None for life in working) and (stopped or bystanders.seen_running(case))
+        sure = sure and not _harmed(case)
         seen = Confidence.ESTABLISHED if sure else Confidence.LIKELY if working or stopped else Confidence.POSSIBLE
         if any(_nobodys_kill(case, kill) for kill in case.named("kernel.oom_kill_node")):
             seen = Confidence.POSSIBLE
@@ -167,6 +211,12 @@ def no_fault(case: Case) -> Incident:
     )
     death = Death(entity, None, (), None, None, "", True)
     return assemble(case, Judged(death, (), tuple(findings)), (hypothesis,), (), decoys)
+
+
+def _harmed(case: Case) -> bool:
+    """True when an engine that served on failed requests, or lost a process to the kernel: not all was well."""
+    killed = (case.lives_of(case.entities.of(event)) for event in case.of_kind("kernel_oom"))
+    return any(killed) or any(failures(case, life)[0] for life in case.lives)
 
 
 def _nobodys_kill(case: Case, kill: Finding) -> bool:

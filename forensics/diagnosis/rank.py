@@ -60,7 +60,7 @@ BARE = frozenset({"torch.cuda_error_oom"})
 """The driver's error without a number: who holds the memory, and how much was asked for, stays open."""
 DIFFERENCE = "difference"
 """Basis of a number that no source states: what is left when all others are taken away."""
-UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.config_exception"})
+UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.request_exception", "derived.config_exception"})
 """Errors that no signature knows: never more than likely."""
 NO_FAULT = ("healthy", "insufficient_evidence")
 

@@ -285,3 +285,60 @@ def test_a_kill_names_the_sidecar_by_its_limit(b: ModuleType) -> None:
     w.events[-1] = b.moved(w.events[-1], scope=Scope(pod=POD))
     d = w.diagnosis()
     assert (d.verdict.cause.id, d.incidents[0].container) == ("host_oom.container_limit", "shipper")
+
+
+def spoilt(w: Any, b: ModuleType, every: int, total: int, raised: bool = True) -> None:
+    """Of `total` requests each `every`-th meets an exception of its own and is answered with 500."""
+    w.start("a", 0, scope=Scope(pod=POD))
+    for n in range(total):
+        failed = n % every == every - 1
+        if failed and raised:
+            w.fail("a", 100 + n, "KeyError: 'arguments'", (f"{b.SITE}/../entrypoints/openai/tool_parsers/x.py:extract",),
+                   Scope(pod=POD), envelope="")  # fmt: skip
+        w.answer("a", 100.1 + n, 500 if failed else 200, Scope(pod=POD))
+    w.answer("a", 99_999, 200, Scope(pod=POD))
+    w.add("pods.txt", None, "running", "pod_status", "k8s", Scope(pod=POD), phase="Running", restart_count=0)
+
+
+@pytest.mark.parametrize(
+    ("every", "total", "raised", "expected"),
+    [
+        (5, 40, True, ("app_bug", "likely")),
+        (400, 400, True, ("healthy", "likely")),
+        (5, 40, False, ("healthy", "likely")),
+        (50, 40, True, ("healthy", "established")),
+    ],
+    ids=["one in five", "one in four hundred", "nothing says why", "none"],
+)
+def test_a_service_that_fails_requests_is_not_well(
+    b: ModuleType, every: int, total: int, raised: bool, expected: tuple[str, str]
+) -> None:
+    """It never ended; still its own log counts failed requests, and an exception stands before each of them."""
+    w = b.World()
+    spoilt(w, b, every, total, raised)
+    assert verdict(w) == expected
+
+
+def test_what_fails_while_an_engine_stops_is_no_harm(b: ModuleType) -> None:
+    """503 of a server that was asked to stop."""
+    w = b.World()
+    scope = Scope(pod=POD)
+    w.start("a", 0, scope=scope)
+    w.answer("a", 900, scope=scope)
+    w.add("a", 901, "Shutting down", scope=scope)
+    w.answer("a", 902, 503, scope)
+    w.add("a", 903, "Finished server process [1]", scope=scope)
+    assert verdict(w) == ("healthy", "established")
+
+
+def test_a_helper_that_the_kernel_killed_leaves_a_doubt(b: ModuleType) -> None:
+    """The engine outlived it and was stopped in order hours later; somebody's request was lost all the same."""
+    w = b.World()
+    scope = Scope(pod=POD, pod_uid=b.UID)
+    w.start("a", 0, scope=scope)
+    w.answer("a", 300, scope=scope)
+    w.answer("a", 9000, scope=scope)
+    w.add("a", 9001, "Shutting down", scope=scope)
+    assert verdict(w) == ("healthy", "established")
+    w.kill("dmesg", 400, comm="ffmpeg")
+    assert verdict(w) == ("healthy", "likely")
