@@ -129,6 +129,10 @@ def _shaky(case: Case, event: Event) -> bool:
 
 
 RETOLD_S = 300.0
+NODE_GONE = (
+    "host.spot_interruption", "k8s.node_not_ready", "k8s.node_shutdown", "kubelet.shutdown", "systemd.shutdown",
+)  # fmt: skip
+"""What says that a node was taken away."""
 CRASH_LOOP = 3
 STALE_S = 3 * 86400.0
 
@@ -152,7 +156,13 @@ def _orderly(case: Case, death: Death) -> bool:
         return False  # nobody plans three stops in a row
     if death.reason == "OOMKilled" and not asked:
         return False
+    if death.life is not None and death.life.unfinished and death.exit_code is None and _node_gone(case, death):
+        return False  # the node went while requests were still running
     return death.exit_code != 0 or death.life is not None or asked
+
+
+def _node_gone(case: Case, death: Death) -> bool:
+    return any(not evidence_stage.objection(case, death, finding) for finding in case.named(*NODE_GONE))
 
 
 def _importance(case: Case, incident: Incident, newest_s: float) -> tuple[bool, bool, bool, int, float, str]:

@@ -65,6 +65,8 @@ class Life:
     """First line of an orderly stop."""
     from_start: bool
     """True when the log shows the start; false for an excerpt that begins in the middle."""
+    unfinished: bool = False
+    """True when it was asked to stop, and its last word is a report of requests still running."""
 
     def holds(self, event: Event) -> bool:
         """True when a line lies inside this run, in the file that tells it best."""

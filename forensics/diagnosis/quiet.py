@@ -200,7 +200,7 @@ def no_fault(case: Case) -> Incident:
         sure = any(life.last_activity is not None for life in working) and (stopped or bystanders.seen_running(case))
         sure = sure and not _harmed(case)
         seen = Confidence.ESTABLISHED if sure else Confidence.LIKELY if working or stopped else Confidence.POSSIBLE
-        if any(_nobodys_kill(case, kill) for kill in case.named("kernel.oom_kill_node")):
+        if any(_nobodys_kill(case, kill) for kill in case.named("kernel.oom_kill_node")) or _unasked(case):
             seen = Confidence.POSSIBLE
         hypothesis = replace(_about_stops(hypothesis), confidence=seen)
     entity = working[0].entity if working else stopped[0].entity if stopped else ""
@@ -214,9 +214,31 @@ def no_fault(case: Case) -> Incident:
 
 
 def _harmed(case: Case) -> bool:
-    """True when an engine that served on failed requests, or lost a process to the kernel: not all was well."""
+    """True when requests failed, were still running at the end, or the kernel killed a helper: not all was well."""
     killed = (case.lives_of(case.entities.of(event)) for event in case.of_kind("kernel_oom"))
-    return any(killed) or any(failures(case, life)[0] for life in case.lives)
+    return any(killed) or any(life.unfinished or failures(case, life)[0] for life in case.lives)
+
+
+def _unasked(case: Case) -> bool:
+    """True when a busy engine was stopped and came up again in the same place, and nothing says who asked for it.
+
+    A rollout makes a new pod. Whoever restarts in place may be a person, or a watchdog that found it unhealthy.
+    """
+    for death in case.deaths:
+        life = death.life
+        if life is None or not death.graceful or life.last_activity is None or rules.exits.stop_request(case, death):
+            continue
+        later = (other for other in case.lives_of(death.entity) if other is not life and other.from_start)
+        if any(_after(other, life) for other in later):
+            return True
+    return False
+
+
+def _after(other: Life, life: Life) -> bool:
+    begin, end = other.start, life.end
+    if begin.locator.source == end.locator.source:
+        return begin.locator.order > end.locator.order
+    return begin.time.utc_s is not None and end.time.utc_s is not None and begin.time.utc_s >= end.time.utc_s
 
 
 def _nobodys_kill(case: Case, kill: Finding) -> bool:

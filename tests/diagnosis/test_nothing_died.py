@@ -342,3 +342,50 @@ def test_a_helper_that_the_kernel_killed_leaves_a_doubt(b: ModuleType) -> None:
     assert verdict(w) == ("healthy", "established")
     w.kill("dmesg", 400, comm="ffmpeg")
     assert verdict(w) == ("healthy", "likely")
+
+
+@pytest.mark.parametrize(
+    ("running", "spot", "expected"),
+    [
+        (49.0, False, ("healthy", "likely")),
+        (0.0, False, ("healthy", "established")),
+        (49.0, True, ("external_sigkill", "likely")),
+    ],
+    ids=["cut off", "drained", "the node was taken back"],
+)
+def test_a_stop_that_did_not_finish(b: ModuleType, running: float, spot: bool, expected: tuple[str, str]) -> None:
+    """Requests were still running at the last line: whether they ended well is not known."""
+    w = b.World()
+    scope = Scope(pod=POD, host="gpu-7")
+    w.start("a", 0, scope=scope)
+    w.answer("a", 800, scope=scope)
+    w.add("a", 900, "Shutting down", scope=scope)
+    w.event("events", 899, "Killing", "Stopping container vllm")
+    w.series("requests_running", [(890, 58.0), (950, 52.0), (1000, running)], "a", scope, first_line=w.lines["a"] + 1)
+    if spot:
+        w.add("agent.log", 898, "Spot ITN received. Instance will be interrupted", channel="host", scope=Scope(host="gpu-7"))
+    assert verdict(w) == expected
+
+
+def test_a_job_that_the_scheduler_gave_up(b: ModuleType) -> None:
+    """The engine's output just stops; the controller's log says that it lost the node of the job in the file's name."""
+    for job, cause in (("40120", "insufficient_evidence"), ("4012", "healthy")):
+        w = b.World()
+        w.start("slurm-40120.out", 0)
+        w.answer("slurm-40120.out", 900)
+        w.add("slurmctld.log", 1300, f"Killing JobId={job} on failed node gpu-7", channel="host")
+        assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("asked", "confidence"), [(True, "established"), (False, "possible")])
+def test_a_restart_in_place_that_nobody_asked_for(b: ModuleType, asked: bool, confidence: str) -> None:
+    """A busy server stops in order and starts again in the same container: a person, or a watchdog?"""
+    w = b.World()
+    scope = Scope(container="vllm")
+    w.start("a", 0, scope=scope)
+    w.answer("a", 900, scope=scope)
+    if asked:
+        w.add("docker.log", 901, "container stop " + "c3a1" * 16 + " (image=x, name=vllm)", channel="runtime", scope=scope)
+    w.add("a", 902, "Shutting down", scope=scope)
+    w.start("a", 930, scope=scope)
+    assert verdict(w) == ("healthy", confidence)

@@ -162,8 +162,7 @@ def test_other_tables_are_not_claimed(text: str) -> None:
 
 def test_a_log_with_slashed_dates_is_no_table() -> None:
     """Go prints such dates too; what follows is a message, with commas in it."""
-    text = '2026/11/29 21:25:17 INF Event stored event={"Kind":"REBALANCE","Node":"a"}
-' * 4
+    text = '2026/11/29 21:25:17 INF Event stored event={"Kind":"REBALANCE","Node":"a"}\n' * 4
     assert nvidia_csv.FORMAT.sniff(make_head("agent.log", text.encode(), True)) == 0
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 import regex
 
 from ..layer import Layer
-from .container import compose_prefix, cri, iso_prefix, klog, kubectl_prefix, logrus
+from .container import compose_prefix, cri, iso_prefix, klog, kubectl_prefix, logrus, slurm, zerolog
 from .engine import c10, process, rank_prefix, ray, sglang, tracing, uvicorn, vllm
 from .identity import channel_of
 from .journal import (
@@ -69,6 +69,8 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     ("journal-note", journal_note),
     ("klog", klog),
     ("logrus", logrus),
+    ("zerolog", zerolog),
+    ("slurm", slurm),
     ("process", process),
     ("vllm", vllm),
     ("sglang", sglang),
@@ -84,6 +86,7 @@ _BEGINS = {
     "iso": r"[\p{Nd}\p{No}]", "journal-monotonic": r"\[", "dmesg-ctime": r"[\[<a-z]", "dmesg-minute": r"[\[<a-z]",
     "dmesg-delta": r"[\[<a-z]", "dmesg-names": "[a-z]", "kmsg": r"[\d ]", "journal-short": r"[<\p{L}\d]",
     "journal-full": "[A-Z]", "journal-unix": "1", "journal-note": "[░-]", "klog": "[A-Z]", "logrus": "t",
+    "zerolog": r"\d", "slurm": r"\[",
     "process": r"\(", "sglang": r"\[", "c10": r"\[", "rank": r"\[", "uvicorn": "[A-Z]",
 }  # fmt: skip
 """How a text begins that has this envelope; those not named here are found anywhere in a line."""

@@ -1,7 +1,7 @@
 """What container tools put in front of a line, and the headers of the programs that run containers.
 
 docker compose and kubectl prefixes, CRI (`/var/log/pods`), plain ISO stamps, klog (Kubernetes), logrus
-(containerd, dockerd, CRI-O).
+(containerd, dockerd, CRI-O), zerolog's console (agents of a node), Slurm's daemons.
 """
 
 from __future__ import annotations
@@ -69,6 +69,38 @@ def iso_prefix(text: str) -> Layer | None:
     found = _ISO_HEAD.match(text)
     stamp = stamps.iso(found["stamp"], "prefix") if found else None
     return Layer(found["rest"], stamp) if found and stamp else None
+
+
+_ZEROLOG = re.compile(
+    r"(?P<stamp>\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) (?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) (?P<rest>.*)", re.DOTALL
+)
+_ZEROLOG_LEVELS = {"TRC": "DEBUG", "DBG": "DEBUG", "INF": "INFO", "WRN": "WARNING", "ERR": "ERROR"}
+_NODE_FIELD = re.compile(r"\bnode[-_]name=(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)")
+_SLURM = re.compile(
+    r"\[(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3,6})?)\] "
+    r"(?P<rest>(?:error: |debug\d?: |sched(?:/\w+)?: |_\w+: |Killing JobId=|[Nn]odes? |[Ss]lurm|[Rr]equeu).*)",
+    re.DOTALL,
+)
+
+
+def zerolog(text: str) -> Layer | None:
+    """`2006/01/02 15:04:05 INF message key=value` of aws-node-termination-handler: an agent that speaks of its node."""
+    if not text[:4].isdigit() or text[4:5] != "/":
+        return None
+    found = _ZEROLOG.match(text)
+    stamp = stamps.iso(found["stamp"].replace("/", "-"), "host") if found else None
+    if found is None or stamp is None:
+        return None
+    node = _NODE_FIELD.search(found["rest"])
+    scope = Scope(host=node["host"]) if node else Scope()
+    return Layer(found["rest"], stamp, "host", level=_ZEROLOG_LEVELS.get(found["level"], "CRITICAL"), scope=scope)
+
+
+def slurm(text: str) -> Layer | None:
+    """`[2026-11-29T21:25:17.123] error: …` of slurmctld and slurmd: the stamp alone would be anybody's."""
+    found = _SLURM.match(text)
+    stamp = stamps.iso(found["stamp"], "host") if found else None
+    return Layer(found["rest"], stamp, "host", ident="slurm") if found and stamp else None
 
 
 _KLOG = re.compile(
