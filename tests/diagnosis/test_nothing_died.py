@@ -349,7 +349,7 @@ def test_a_helper_that_the_kernel_killed_leaves_a_doubt(b: ModuleType) -> None:
     [
         (49.0, False, ("healthy", "likely")),
         (0.0, False, ("healthy", "established")),
-        (49.0, True, ("external_sigkill", "likely")),
+        (49.0, True, ("external_sigkill", "established")),
     ],
     ids=["cut off", "drained", "the node was taken back"],
 )
