@@ -77,7 +77,7 @@ def _names(report: Report) -> dict[str, str]:
     """Placeholder → the real name, where it is known and harmless in a shell."""
     main = report.diagnosis.incidents[0]
     kind, _, name = main.entity.partition(":")
-    found: dict[str, str] = {"pod": name if kind == "pod" else "", "container": main.container}
+    found = {"pod": name, "container": main.container} if kind == "pod" else {"pod": ""}
     for event in report.timeline:
         if kind == "pod" and event.scope.pod == name:
             found.setdefault("namespace", event.scope.namespace)
