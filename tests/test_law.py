@@ -129,6 +129,9 @@ FLAGS = {
 OTHER_TOOLS = frozenset({
     "--ipc", "--shm-size", "--gpus", "--memory", "--pids-limit", "--ulimit", "--force", "--previous", "--time", "--avoid",
     "--signal", "--object-store-memory", "--help", "--format", "--dry-run", "--grace-period", "--gpu-reset",
+    "--collector", "--constraint", "--cpus", "--cpus-per-task", "--gres", "--health-retries", "--health-start-period",
+    "--health-timeout", "--init", "--local-dir", "--mem", "--mem-per-gpu", "--now", "--oom-score-adj", "--restart",
+    "--since", "--stop-timeout", "--timestamps", "--until",
 })  # fmt: skip
 """Flags of docker, kubectl, schedulers and killers."""
 

@@ -99,8 +99,10 @@ class Hints:
         self.kills.clear()
         lanes = self.network.lanes
         lasts = [
-            solution.at(lane.lines[-1], lane.walls[-1])[0]
+            solution.at(lane.lines[last], lane.walls[last])[0]
             for lane in lanes.lanes
+            # a document tells of states and ends in an order of its own
+            for last in [-1 if lane.ordered else max(range(len(lane.walls)), key=lane.walls.__getitem__)]
             if (solution := self.network.solutions.get(lane.index)) and solution.verdict in ("exact", "solved")
         ]
         self.newest_s = max(lasts, default=None)

@@ -9,20 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import regex
-
 from ..model import Event
 from .case import Case
-from .entities import ENGINE_COMM
+from .entities import CLUSTER_NAME, ENGINE_COMM, shown_as_engine, words_of
 from .placing import workload_of
 
-_CLUSTER = regex.compile(
-    r"(?:kube-|calico|cilium|coredns|dns-|etcd|flannel|weave|canal|node-exporter|node-problem|nvidia-|dcgm|gpu-|nfd-|prometheus"
-    r"|grafana|alertmanager|loki|promtail|fluent|metrics-|ingress|cert-manager|istio|envoy|local-path|csi-|ebs-|efs-|aws-"
-    r"|gke-|azure-|kindnet|konnectivity|otel|opentelemetry|datadog|filebeat|vector|keda|argo|velero|external-|kubelet"
-    r"|containerd|docker|crio|systemd-|sshd|cron|chrony|rsyslog|tuned|snapd|user@|session-)"
-)
-"""Beginnings of the names of what runs on every node."""
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
     "unit_exit", "unit_state",
@@ -38,7 +29,7 @@ def may_be_engine(case: Case, entity: str) -> bool:
         return not case.lives
     if case.lives_of(entity) or _serves(case, entity) is True:
         return True
-    if _serves(case, entity) is False or _CLUSTER.match(_bare(entity)):
+    if _serves(case, entity) is False or CLUSTER_NAME.match(_bare(entity)):
         return False
     owners = {life.entity for life in case.lives if not life.entity.startswith("file:")}
     if owners:
@@ -55,26 +46,29 @@ def _candidates(case: Case) -> Iterator[str]:
     """Entities with a state that no spec and no name gives to somebody else."""
     for event in case.of_kind(*_NAMED):
         entity = case.entities.of(event)
-        if entity and not _CLUSTER.match(_bare(entity)) and _serves(case, entity) is not False:
+        if entity and not CLUSTER_NAME.match(_bare(entity)) and _serves(case, entity) is not False:
             yield entity
 
 
 def _serves(case: Case, entity: str) -> bool | None:
     """Whether what is known of an entity's command, image and GPUs is an inference engine's; none when nothing is."""
-    spec = case.spec(entity)
-    described = [spec] if spec is not None else [
-        e for e in case.of_entity(case.of_kind("docker_state"), entity) if e.fields.get("image") or e.fields.get("args")
-    ]  # fmt: skip
+    described = _described(case, entity)
     if not described:
         return None
-    words = " ".join(
-        str(word)
-        for event in described
-        for key in ("command", "args", "image")
-        for value in (event.fields.get(key) or (),)
-        for word in ((value,) if isinstance(value, str) else value)
-    )
-    return any(event.fields.get("gpus") for event in described) or bool(ENGINE_COMM.search(words))
+    return any(shown_as_engine(event) or ENGINE_COMM.search(words_of(event)) for event in described)
+
+
+def shows_engine(case: Case, entity: str) -> bool:
+    """True when a description proves that an entity is an inference engine."""
+    return any(map(shown_as_engine, _described(case, entity)))
+
+
+def _described(case: Case, entity: str) -> list[Event]:
+    spec = case.spec(entity)
+    if spec is not None:
+        return [spec]
+    states = case.of_entity(case.of_kind("docker_state"), entity)
+    return [event for event in states if event.fields.get("image") or event.fields.get("args")]
 
 
 def _bare(entity: str) -> str:
@@ -108,6 +102,9 @@ def seen_running(case: Case) -> bool:
     """True when a status says that what may be the engine runs, and was never restarted."""
     for event in case.of_kind(*_STATES):
         word = str(event.fields.get("status") or event.fields.get("state") or event.fields.get("phase") or "")
-        if word in _RUNNING and not _restarts(event) and may_be_engine(case, case.entities.of(event)):
+        name = case.entities.of(event)
+        if word not in _RUNNING or _restarts(event) or _of_sidecar(case, name, event.scope.container):
+            continue
+        if may_be_engine(case, name):
             return True
     return False

@@ -33,6 +33,10 @@ class Case:
     """Findings by signature id."""
     specs: Mapping[str, Event] = field(default_factory=dict)
     """The main container's spec by entity: the one with GPUs, else the first."""
+    containers: Mapping[tuple[str, str], Event] = field(default_factory=dict)
+    """Specs by (entity, container)."""
+    asides: Sequence[Death] = ()
+    """Ends of containers that serve nothing beside one that does: a log shipper's, a proxy's, an init container's."""
     in_runs: frozenset[tuple[str, int]] = frozenset()
     """(source, line) of the findings that lie inside some run of an engine."""
     _hosts: dict[str, str] = field(default_factory=dict, repr=False)
@@ -63,8 +67,14 @@ class Case:
         clocks = [c for s in self.sources if s.path == source for c in s.clocks if c.layer == layer]
         return any(c.verdict in ("assumed", "refused") for c in clocks)
 
-    def spec(self, entity: str) -> Event | None:
-        return self.specs.get(self.entities.key(entity)) if entity else None
+    def spec(self, entity: str, container: str = "") -> Event | None:
+        """The spec of an entity's main container, or of the named one, where that is described."""
+        if not entity:
+            return None
+        main = self.specs.get(self.entities.key(entity))
+        if not container or main is None or _container_of(main) in ("", container):
+            return main
+        return self.containers.get((self.entities.key(entity), container))
 
     def host_of(self, entity: str) -> str:
         """The node an entity ran on, as far as anything says so."""
@@ -80,6 +90,10 @@ class Case:
             if event.scope.host and self.entities.same(self.entities.of(event), entity):
                 return event.scope.host
         return ""
+
+
+def _container_of(spec: Event) -> str:
+    return str(spec.fields.get("container") or spec.scope.container)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +139,7 @@ DERIVED: dict[str, Derived] = {
                 "host_leak",
                 "config_exception",
                 "uncaught_exception",
+                "request_exception",
                 "first_hang",
                 "killed_after_grace",
                 "kv_budget_spent",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import regex
 
 from ..model import Event, Finding
-from .entities import ENGINE_COMM, Entities
+from .entities import ENGINE_COMM, Entities, shown_as_engine, words_of
 from .model import Death, Life
 
 ONE_INCIDENT_S = 12 * 3600.0
@@ -68,14 +68,38 @@ def build(
     containers = _containers(events, entities)
     stirring = _stirring(events, entities)
     for event in _witnesses(events, findings, witnesses, entities):
-        entity = entities.of(event) or (_sole_engine(drafts, event) if event.kind == "kernel_oom" else "")
+        entity = entities.of(event) or _of_job(event, lives)
+        entity = entity or (_sole_engine(drafts, event) if event.kind == "kernel_oom" else "")
         if _of_sidecar(event, containers.get(entity, {})):
             continue
         if event.kind == "kernel_oom" and _outlived(event, entity, lives, stirring):
             continue
         _add(drafts, event, entity, (event.locator.source, event.locator.order) in kills, lives)
-    deaths = [_finish(draft) for draft in drafts]
-    return tuple(sorted(deaths, key=lambda d: (d.time_s is None, d.time_s or 0.0, d.entity)))
+    return _in_order(map(_finish, drafts))
+
+
+def asides(
+    events: Sequence[Event], findings: Sequence[Finding], entities: Entities, witnesses: frozenset[str]
+) -> tuple[Death, ...]:
+    """Ends of containers that serve nothing beside one that does, by time: no deaths of the engine."""
+    containers = _containers(events, entities)
+    drafts: dict[str, list[_Draft]] = {}
+    for event in _witnesses(events, findings, witnesses, entities):
+        entity = entities.of(event)
+        if _of_sidecar(event, containers.get(entity, {})):
+            name = event.scope.container or _limited(event, containers[entity])
+            _add(drafts.setdefault(name, []), event, entity, False, ())
+    return _in_order(replace(_finish(draft), container=name) for name, own in drafts.items() for draft in own)
+
+
+def _in_order(deaths: Iterable[Death]) -> tuple[Death, ...]:
+    return tuple(sorted(deaths, key=lambda d: (d.time_s is None, d.time_s or 0.0, d.entity, d.container)))
+
+
+def _limited(kill: Event, containers: Mapping[str, tuple[bool, int | None]]) -> str:
+    """The one container whose limit a kill enforced."""
+    names = [name for name, (_, size) in containers.items() if size == int(kill.fields["memcg_limit_kib"]) * 1024]
+    return names[0] if len(names) == 1 else ""
 
 
 def _end_of(life: Life, siblings: Sequence[Life]) -> float | None:
@@ -151,15 +175,26 @@ def _harmless(event: Event) -> bool:
 
 
 def _containers(events: Sequence[Event], entities: Entities) -> dict[str, dict[str, tuple[bool, int | None]]]:
-    """Entity → container → (serves a model, memory limit in bytes), from pod specs with several containers."""
-    found: dict[str, dict[str, tuple[bool, int | None]]] = {}
+    """Entity → container → (serves a model, memory limit in bytes), from pod specs with several containers.
+
+    Beside a container that is shown to be an engine's, one that merely runs Python is none.
+    """
+    found: dict[str, dict[str, Event]] = {}
     for event in events:
         name = str(event.fields.get("container") or event.scope.container)
         if event.kind == "pod_spec" and name and not event.fields.get("init"):
-            words = " ".join(map(str, (*event.fields.get("command", ()), *event.fields.get("args", ()))))
-            serves = bool(event.fields.get("gpus")) or bool(ENGINE_COMM.search(words))
-            found.setdefault(entities.of(event), {})[name] = (serves, event.fields.get("memory_limit_bytes"))
-    return {entity: known for entity, known in found.items() if len(known) > 1}
+            found.setdefault(entities.of(event), {})[name] = event
+    several = {entity: specs for entity, specs in found.items() if len(specs) > 1}
+    return {
+        entity: {name: (name in serving, spec.fields.get("memory_limit_bytes")) for name, spec in specs.items()}
+        for entity, specs in several.items()
+        for serving in [_serving(specs)]
+    }
+
+
+def _serving(specs: Mapping[str, Event]) -> set[str]:
+    shown = {name for name, spec in specs.items() if shown_as_engine(spec)}
+    return shown or {name for name, spec in specs.items() if ENGINE_COMM.search(words_of(spec))}
 
 
 def _of_sidecar(event: Event, containers: Mapping[str, tuple[bool, int | None]]) -> bool:
@@ -240,6 +275,16 @@ def _gap(draft: _Draft, when: float | None, uncertainty_s: float, is_kill: bool)
     return abs(after) if -before_s - slack <= after <= after_s + slack else None
 
 
+def _of_job(event: Event, lives: Sequence[Life]) -> str:
+    """The engine whose output stands in the file that a scheduler named after its job: `slurm-40120.out`."""
+    job = str(event.fields.get("job") or "").partition(".")[0]
+    if not job.isdigit():
+        return ""
+    bears = regex.compile(rf"(?<!\d){job}(?!\d)")
+    owners = {life.entity for life in lives for source in life.sources if bears.search(source.rpartition("/")[2])}
+    return next(iter(owners)) if len(owners) == 1 else ""
+
+
 def _sole_engine(drafts: Sequence[_Draft], event: Event) -> str:
     """A kill without a container in its path belongs to the only engine there is, when the victim looks like one.
 
@@ -255,10 +300,11 @@ def _sole_engine(drafts: Sequence[_Draft], event: Event) -> str:
 
 
 def _finish(draft: _Draft) -> Death:
-    exit_code, reason = None, ""
+    exit_code, reason, container = None, "", ""
     for event in sorted(draft.witnesses, key=_trust):
         exit_code = _exit_code(event, exit_code)
         reason = str(event.fields.get("reason") or "") or reason
+        container = (event.scope.container if event.kind in WITNESS_KINDS else "") or container
     moment = draft.time_s
     if draft.life is not None and draft.life.fatal is None and draft.life.crash is None:
         # the log only stops; the exit says when
@@ -272,6 +318,7 @@ def _finish(draft: _Draft) -> Death:
         exit_code,
         reason,
         _graceful(draft, exit_code, reason),
+        container,
     )
 
 

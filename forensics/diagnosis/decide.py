@@ -33,6 +33,10 @@ def diagnose(
     )
     if not groups and not case.lives:
         groups = death_stage.group(failures)
+    if not groups:
+        # nothing of the engine ended: what was killed beside it for its memory is what somebody saw
+        killed = (death for death in case.asides if _for_memory(death) and not _stale(case, death))
+        groups = death_stage.group(killed)
     incidents = [incident for group in groups for incident in incidents_of(case, group)]
     if any(has_verdict(incident) for incident in incidents):
         incidents += long_after(case, incidents)
@@ -45,6 +49,10 @@ def diagnose(
     incidents.sort(key=lambda incident: _importance(case, incident, overcome, newest_s))
     told = [i for n, i in enumerate(incidents) if not _retold(i, incidents[:n])]
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
+
+
+def _for_memory(death: Death) -> bool:
+    return death.reason == "OOMKilled" or any(event.kind == "kernel_oom" for event in death.witnesses)
 
 
 def _retold(incident: Incident, before: Sequence[Incident]) -> bool:
@@ -76,7 +84,10 @@ def build_case(
     for event in events:
         kinds.setdefault(event.kind, []).append(event)
     specs: dict[str, Event] = {}
+    containers: dict[tuple[str, str], Event] = {}
     for event in kinds.get("pod_spec", ()):
+        name = str(event.fields.get("container") or event.scope.container)
+        containers.setdefault((joined.of(event), name), event)
         spec = specs.setdefault(joined.of(event), event)
         if event.fields.get("gpus") and not spec.fields.get("gpus"):
             specs[joined.of(event)] = event
@@ -97,6 +108,8 @@ def build_case(
         kinds,
         hits,
         specs,
+        containers,
+        death_stage.asides(events, findings, joined, witnesses),
         lives.inside(found_lives, at),
     )
     # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.
@@ -119,6 +132,10 @@ def _shaky(case: Case, event: Event) -> bool:
 
 
 RETOLD_S = 300.0
+NODE_GONE = (
+    "host.spot_interruption", "k8s.node_not_ready", "k8s.node_shutdown", "kubelet.shutdown", "systemd.shutdown",
+)  # fmt: skip
+"""What says that a node was taken away."""
 CRASH_LOOP = 3
 STALE_S = 3 * 86400.0
 
@@ -142,6 +159,8 @@ def _orderly(case: Case, death: Death) -> bool:
         return False  # nobody plans three stops in a row
     if death.reason == "OOMKilled" and not asked:
         return False
+    if death.life is not None and death.life.unfinished and death.exit_code is None and _node_gone(case, death):
+        return False  # the node went while requests were still running
     return death.exit_code != 0 or death.life is not None or asked
 
 
@@ -153,6 +172,10 @@ def _overcome(incidents: Sequence[Incident]) -> frozenset[int]:
         for earlier in incidents[:n]
         if has_verdict(later) and earlier.entity == later.entity
     )
+
+
+def _node_gone(case: Case, death: Death) -> bool:
+    return any(not evidence_stage.objection(case, death, finding) for finding in case.named(*NODE_GONE))
 
 
 def _importance(

@@ -18,6 +18,18 @@ ENGINE_COMM = regex.compile(
     regex.IGNORECASE,
 )
 """Process names of inference engines in kernel lines (`comm`, 15 bytes)."""
+CLUSTER_NAME = regex.compile(
+    r"(?:kube-|calico|cilium|coredns|dns-|etcd|flannel|weave|canal|node-exporter|node-problem|nvidia-|dcgm|gpu-|nfd-|prometheus"
+    r"|grafana|alertmanager|loki|promtail|fluent|metrics-|ingress|cert-manager|istio|envoy|local-path|csi-|ebs-|efs-|aws-"
+    r"|gke-|azure-|kindnet|konnectivity|otel|opentelemetry|datadog|filebeat|vector|keda|argo|velero|external-|kubelet"
+    r"|containerd|docker|crio|systemd-|sshd|cron|chrony|rsyslog|tuned|snapd|user@|session-)"
+)
+"""Beginnings of the names of what runs on every node."""
+ENGINE_PROGRAM = regex.compile(
+    r"vllm|sglang|text-generation|text-embeddings|tensorrt[-_]?llm|trtllm|tritonserver|llama[-_.]?(?:server|cpp)|lmdeploy|ollama",
+    regex.IGNORECASE,
+)
+"""What images and commands of inference engines are called; unlike a process, a bare `python` says nothing there."""
 ENGINE_CHANNELS = frozenset({"engine", "container"})
 LOG_CHANNELS = ENGINE_CHANNELS | {"plain"}
 """Where an engine's own lines stand; on `plain` nothing proves that they are an engine's."""
@@ -55,8 +67,9 @@ class Entities:
         return name
 
     def join(self, left: str, right: str, reason: str) -> None:
+        """Two names as one entity. Two pods never are: an id that both bear was blanked out or copied."""
         a, b = self.key(left), self.key(right)
-        if a == b:
+        if a == b or (a.startswith("pod:") and b.startswith("pod:")):
             return
         first, second = sorted((a, b), key=_rank)
         self._parent[second] = first
@@ -128,3 +141,14 @@ def stated(events: Sequence[Event]) -> Entities:
         for other in names[1:]:
             entities.join(names[0], other, "stated")
     return entities
+
+
+def shown_as_engine(spec: Event) -> bool:
+    """True when a described container asks for GPUs, or its image or command is an inference engine's."""
+    return bool(spec.fields.get("gpus")) or bool(ENGINE_PROGRAM.search(words_of(spec)))
+
+
+def words_of(spec: Event) -> str:
+    """Image, command and arguments of a described container."""
+    values = (spec.fields.get(key) or () for key in ("command", "args", "image"))
+    return " ".join(str(word) for value in values for word in ((value,) if isinstance(value, str) else value))

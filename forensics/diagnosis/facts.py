@@ -139,7 +139,7 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     life = life_of(case, incident)
     if life is not None:
         _configuration(case, _begun(case, life), facts)
-    _specification(case, incident.entity, facts)
+    _specification(case, incident, facts)
     for finding in incident.observations:
         if finding.signature in _OBSERVED:
             _evidence(finding, facts)
@@ -230,8 +230,10 @@ def _at_death(life: Life, facts: dict[str, Any]) -> None:
         facts["scheduled_tokens"] = steps[-1]
 
 
-def _specification(case: Case, entity: str, facts: dict[str, Any]) -> None:
-    spec = case.spec(entity)
+def _specification(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    spec = case.spec(incident.entity, incident.container)
+    if spec is not None and spec is not case.spec(incident.entity):
+        facts["bystander"] = incident.container
     if spec is None:
         return
     limit = spec.fields.get("memory_limit_bytes")
@@ -357,13 +359,14 @@ def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
         facts["exit_code"] = codes[-1]
     facts["deaths_seen"] = len(incident.deaths)
     _count_ends(case, incident, facts)
-    counts = [
-        int(event.fields["restart_count"])
+    counted = [
+        event
         for event in case.of_entity(case.of_kind(*_COUNTED), incident.entity)
         if isinstance(event.fields.get("restart_count"), int)
     ]
-    if counts:
-        facts["restart_count"] = max(counts)
+    own = [event for event in counted if incident.container and event.scope.container == incident.container]
+    if counted:
+        facts["restart_count"] = max(int(event.fields["restart_count"]) for event in own or counted)
     estimate: Mapping[str, Any] | None = load_time(case, incident.entity)
     if estimate is not None and "load_time_s" not in facts and "probe_budget_s" in facts:
         facts["load_time_s"] = estimate["load_time_s"]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..model import Finding, Role
+from . import bystanders, rank, rules
 from . import evidence as evidence_stage
-from . import rank, rules
 from .case import Case
 from .deaths import engine_like
 from .model import ChainLink, Confidence, Death, Decoy, Hypothesis, Incident
@@ -82,7 +82,8 @@ def _incident(case: Case, judged: Sequence[Judged]) -> Incident:
     chosen = _telling(judged)
     suspects = tuple(filter(rank.accuses, chosen.hypotheses))
     hypotheses = chosen.hypotheses if chosen.decided else (_unknown(case, chosen), *suspects)
-    hypotheses = (replace(hypotheses[0], confidence=_agreed(case, judged, chosen)), *hypotheses[1:])
+    confidence, doubt = _agreed(case, judged, chosen)
+    hypotheses = (replace(hypotheses[0], confidence=confidence, doubt=doubt), *hypotheses[1:])
     echoes = _echoes(judged, chosen)
     heard = {(f.signature, f.locator) for f in echoes}
     decoys = evidence_stage.decoys(case, chosen.death)
@@ -121,26 +122,27 @@ def _began_before(death: Death, moment: float) -> bool:
     return start is not None and start < moment
 
 
-def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> Confidence:
+def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> tuple[Confidence, str]:
     """Deaths of a loop as witnesses: the same cause again corroborates, an unexplained first death takes certainty.
 
     Where two runs died of the same, and the unexplained ones before them with the same code, the loop is one thing.
+    With the confidence goes why it is not more (`Hypothesis.doubt`).
     """
     if not chosen.decided:
-        return Confidence.UNDETERMINED
+        return Confidence.UNDETERMINED, ""
     top = chosen.hypotheses[0]
     again = sum(j.decided and j.hypotheses[0].cause.id == top.cause.id for j in judged)
     if top.confidence is Confidence.LIKELY and again >= 2 and not top.against:
-        return Confidence.ESTABLISHED
-    before = judged[: judged.index(chosen)]
+        return Confidence.ESTABLISHED, ""
+    before, code = judged[: judged.index(chosen)], chosen.death.exit_code
     if before and top.confidence in (Confidence.ESTABLISHED, Confidence.LIKELY):
-        same_code = all(j.death.exit_code in (None, chosen.death.exit_code) for j in before)
+        same_code = all(None in (j.death.exit_code, code) or j.death.exit_code == code for j in before)
         if same_code and again >= 2:
-            return top.confidence
-        return Confidence.LIKELY if same_code else Confidence.POSSIBLE
-    if not engine_like(chosen.death) and not case.lives:
-        return Confidence.POSSIBLE  # something was killed; whether it was the engine is not shown
-    return top.confidence
+            return top.confidence, top.doubt
+        return (Confidence.LIKELY, "") if same_code else (Confidence.POSSIBLE, "codes")
+    if not case.lives and not engine_like(chosen.death) and not bystanders.shows_engine(case, chosen.death.entity):
+        return Confidence.POSSIBLE, top.doubt or "whose"  # something was killed; whether it was the engine is not shown
+    return top.confidence, top.doubt
 
 
 def assemble(
@@ -177,6 +179,7 @@ def assemble(
             and not (top.decisive and f.signature == "derived.unexplained_exit")
         ),
         observations=tuple(f for f in judged.evidence if f.signature.startswith("derived.")),
+        container=judged.death.container,
         evidence=judged.evidence,
     )
 

@@ -76,9 +76,14 @@ def build(
         if not _is_engine_log(own, findings, phases):
             continue
         work = _work(reports.get(source, ()), entity, entities)
+        counts = [column for column in reports.get(source, ()) if column.name == "requests_running"]
+        running = [(place, value) for place, _, value in _reported(counts, entity, entities)]
         drafts = list(_cut(own, findings, phases, work, source, entity))
         nexts = [*(draft.events[0].locator.order for draft in drafts[1:]), inf]
-        lives += [_finish(draft, work, place) for draft, place in zip(drafts, nexts, strict=True)]
+        lives += [
+            _unfinished(_finish(draft, work, place), [row for row in running if row[0] < place])
+            for draft, place in zip(drafts, nexts, strict=True)
+        ]
     return tuple(_merge(lives))
 
 
@@ -179,16 +184,16 @@ def _advance(
 
 def _work(reports: Sequence[Samples], entity: str, entities: Entities) -> list[tuple[int, float]]:
     """Place and time of the engine's reports of work in progress; those of a neighbour in the file are not its own."""
-    rows: list[tuple[int, float]] = []
+    rows = ((place, moment) for place, moment, value in _reported(reports, entity, entities) if value > 0)
+    return sorted((place, moment if moment == moment else 0.0) for place, moment in rows)
+
+
+def _reported(reports: Sequence[Samples], entity: str, entities: Entities) -> Iterator[tuple[int, float, float]]:
+    """Place, time and value of each report that is the engine's own."""
     for column in reports:
         owner = entities.name_of(column.scope, column.source)
         if owner.startswith("file:") or entities.same(owner, entity):
-            rows += [
-                (place, moment if moment == moment else 0.0)
-                for place, moment, value in zip(column.lines, column.stamps, column.values, strict=True)
-                if value > 0
-            ]
-    return sorted(rows)
+            yield from zip(column.lines, column.stamps, column.values, strict=True)
 
 
 def _finish(draft: _Draft, work: Sequence[tuple[int, float]], next_run: float) -> Life:
@@ -221,6 +226,17 @@ def _finish(draft: _Draft, work: Sequence[tuple[int, float]], next_run: float) -
         draft.shutdown,
         draft.from_start,
     )
+
+
+def _unfinished(life: Life, running: Sequence[tuple[int, float]]) -> Life:
+    """The life, marked where its last word, behind the order to stop, reports requests that still run.
+
+    `running` holds place and number of each report up to the end of the run.
+    """
+    place, count = max(running, default=(0, 0.0))
+    stop = life.shutdown
+    cut = stop is not None and count > 0 and place > stop.locator.order and place >= life.end.locator.order
+    return replace(life, unfinished=True) if cut else life
 
 
 def _report_at(events: Sequence[Event], place: int, moment: float) -> Event:

@@ -65,6 +65,8 @@ class Life:
     """First line of an orderly stop."""
     from_start: bool
     """True when the log shows the start; false for an excerpt that begins in the middle."""
+    unfinished: bool = False
+    """True when it was asked to stop, and its last word is a report of requests still running."""
 
     def holds(self, event: Event) -> bool:
         """True when a line lies inside this run, in the file that tells it best."""
@@ -85,6 +87,8 @@ class Death:
     """`OOMKilled`, `Error`, `Evicted` … as a source says, or empty."""
     graceful: bool
     """An orderly stop that somebody asked for and that finished in time."""
+    container: str = ""
+    """The container that died, as far as a witness names it: of a pod, one of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,8 @@ class Hypothesis:
     against: tuple[Finding, ...]
     onset: tuple[Finding, ...] = ()
     """Lines at which this cause begins; they decide nothing."""
+    doubt: str = ""
+    """Why it is only possible: a key of the labels, section `doubt`; empty where no special reason is known."""
 
     @property
     def evidence(self) -> tuple[Finding, ...]:
@@ -148,6 +154,8 @@ class Incident:
     contributing: tuple[Finding, ...]
     observations: tuple[Finding, ...] = ()
     """What the rules concluded about the death that was judged, used or not."""
+    container: str = ""
+    """The container of the judged death, where a witness names it."""
     evidence: tuple[Finding, ...] = ()
     """Everything that counted when that death was judged; each cause took its part of it."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
@@ -10,7 +10,7 @@ import regex
 
 from ..bundle.rotation import rotation_of
 from ..model import Event, Samples, Scope, StampForm
-from .entities import ENGINE_CHANNELS, ENGINE_COMM, Entities, stated
+from .entities import CLUSTER_NAME, ENGINE_CHANNELS, ENGINE_COMM, Entities, stated
 
 _HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
 _RUN_WORDS = regex.compile(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
@@ -26,6 +26,13 @@ _DOUBT_S = 3600.0
 MIN_REPORTS = 3
 """So many reports of an engine tell it from another one."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
+_NO_ENGINE = regex.compile(
+    r"(?<![a-z])(?:gateway|proxy|ingress|router|nginx|haproxy|litellm|redis|postgres\w*|mysql|mongo\w*|minio|qdrant|milvus|kafka"
+    r"|rabbitmq|frontend|web|ui|cron|backup|exporter|operator|controller|scheduler|autoscaler|jupyter\w*|notebook)(?![a-z])"
+)
+"""Words in the names of pods that stand beside an engine and are none."""
+_MODEL_FLAG = regex.compile(r"(?:^|\s)(?:--model(?:[-_](?:path|id|tag|name))?[ =]|serve\s)\s*(?!\S*\$)\S")
+"""Arguments that say which model is served, other than by a variable."""
 
 
 def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
@@ -100,7 +107,30 @@ def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
         scored = sorted((-_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in {*limits, *exits})
         if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
             entities.join(scored[0][1], victim, "kill")
+    _place_kill_by_table(entities, events, {*limits, *exits})
     _place_kills_by_log(entities, events)
+
+
+def _place_kill_by_table(entities: Entities, events: Sequence[Event], measured: Collection[str]) -> None:
+    """`kubectl get pods` says OOMKilled without a time or a limit: where one pod and one victim are left, they are one.
+
+    Only for a kill at a container's or pod's own limit: at the node's, a pod's status may tell of any other kill.
+    `measured` are pods whose limit or time of exit had their say.
+    """
+    settled = {*entities.with_uid(), *measured}
+    pods: dict[str, str] = {}
+    victims: dict[str, str] = {}
+    for event in events:
+        owner = entities.of(event)
+        is_pod = owner.startswith("pod:")
+        if is_pod and owner not in settled and event.kind == "container_terminated":
+            pods |= {owner: event.scope.host} if event.fields.get("reason") == "OOMKilled" else {}
+        elif owner and not is_pod and event.kind == "kernel_oom":
+            victims |= {owner: event.scope.host} if event.fields.get("oom_scope") in ("container", "pod") else {}
+    if len(pods) == len(victims) == 1:
+        ((pod, node),), ((victim, host),) = pods.items(), victims.items()
+        if not node or not host or node.split(".")[0] == host.split(".")[0]:
+            entities.join(pod, victim, "kill")
 
 
 def _place_kills_by_log(entities: Entities, events: Sequence[Event]) -> None:
@@ -164,6 +194,17 @@ class _Pod:
     described: bool = False
     born_s: float | None = None
     """When a pod with a name of its own (not a StatefulSet's) was started on its node."""
+    images: list[str] = field(default_factory=list)
+
+    @property
+    def may_serve(self) -> bool:
+        """False for what belongs to the cluster, or is described as, or named like, something else than an engine."""
+        bare = self.name.partition(":")[2]
+        if self.gpus:
+            return True
+        if self.described and (self.images or self.arguments):
+            return bool(ENGINE_COMM.search(" ".join((*self.images, *self.arguments))))
+        return not CLUSTER_NAME.match(bare) and not _NO_ENGINE.search(bare)
 
 
 def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[Samples]) -> None:
@@ -176,7 +217,13 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
         known.setdefault(entities.name_of(told.scope, source), []).append(told.points)
     proposals: list[tuple[int, str, str, str]] = []
     for log in logs:
-        scored = sorted(((_fit(log, pod), pod.name) for pod in pods), key=lambda item: (-item[0][0], item[1]))
+        named = _named_in(log.source, pods)
+        fits = {pod.name: (NAMED, "file_name") if pod.name == named else _fit(log, pod) for pod in pods}
+        if named:
+            fits = {named: fits[named]}
+        elif not any(points > 0 for points, _ in fits.values()):
+            fits = _only_candidate(log, logs, pods, fits)
+        scored = sorted(((fit, name) for name, fit in fits.items()), key=lambda item: (-item[0][0], item[1]))
         best = scored[0] if scored else None
         if best and best[0][0] > 0 and (len(scored) == 1 or scored[1][0][0] < best[0][0]):
             proposals.append((-best[0][0], log.source, best[1], best[0][1]))
@@ -195,6 +242,40 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
         entities.join(pod, f"file:{source}", reason)
         placed.add(source)
     _join_rotated(entities, sorted(placed), [log.source for log in logs if log.source not in placed])
+
+
+NAMED = 9
+"""Points of a file that bears the whole name of a pod: more than all circumstances together."""
+
+
+def _named_in(source: str, pods: Sequence[_Pod]) -> str:
+    """The pod whose whole name a file bears, or its folder is; the longest, where one name begins another."""
+    *folders, base = source.split("/")
+    bare = {pod.name.partition(":")[2]: pod.name for pod in pods}
+    found = [name for name in bare if name in folders or (regex.search(r"\d", name) and _bears(base, name))]
+    return bare[max(found, key=len)] if found else ""
+
+
+def _bears(file: str, name: str) -> bool:
+    """True for `chat-0_previous.log` and `chat-0`; not for `chat-0-1.log`, which is the second of a group."""
+    return bool(regex.search(rf"(?<![a-z0-9]){regex.escape(name)}(?![a-z0-9]|-\d)", file))
+
+
+def _only_candidate(
+    log: _Log, logs: Sequence[_Log], pods: Sequence[_Pod], fits: dict[str, tuple[int, str]]
+) -> dict[str, tuple[int, str]]:
+    """A log that nothing places goes to the only pod that may be an engine's, if no other log tells of its time."""
+    left = [pod for pod in pods if pod.may_serve]
+    if len(left) != 1 or fits[left[0].name][0] < 0 or any(_at_once(log, other) for other in logs if other is not log):
+        return {}
+    return {left[0].name: (1, "only_candidate")}
+
+
+def _at_once(one: _Log, other: _Log) -> bool:
+    """True when two logs tell, or may tell, of the same time: then they are two programs'."""
+    if one.first_s is None or one.last_s is None or other.first_s is None or other.last_s is None:
+        return True
+    return min(one.last_s, other.last_s) > max(one.first_s, other.first_s)
 
 
 @dataclass(slots=True)
@@ -229,10 +310,12 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[_Log]:
     times: dict[str, list[float]] = {}
     unsure: dict[str, float] = {}
     starts: dict[str, int] = {}
+    crashed = {e.locator.source for e in events if e.kind == "traceback" and e.channel == "plain" and e.time.utc_s}
     for event in events:
-        if event.channel not in ENGINE_CHANNELS or not entities.of(event).startswith("file:"):
-            continue
         source = event.locator.source
+        program = event.channel in ENGINE_CHANNELS or (event.channel == "plain" and source in crashed)
+        if not program or not entities.of(event).startswith("file:"):
+            continue
         times.setdefault(source, [])
         if event.time.utc_s is not None:
             times[source].append(event.time.utc_s)
@@ -253,23 +336,21 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[_Log]:
     ]
 
 
+_OF_PODS = ("pod_spec", "docker_state", "container_started", "container_terminated", "pod_status", "k8s_event")
+
+
 def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
     pods: dict[str, _Pod] = {}
     for event in events:
-        if event.channel not in ("k8s", "runtime", "kubelet") or event.kind not in (
-            "pod_spec",
-            "docker_state",
-            "container_started",
-            "container_terminated",
-            "pod_status",
-        ):
+        if event.channel not in ("k8s", "runtime", "kubelet") or event.kind not in _OF_PODS:
             continue
         name = entities.name_of(event.scope)
-        if not name:
+        if not name or (event.kind == "k8s_event" and not name.startswith("pod:")):
             continue
         pod = pods.setdefault(name, _Pod(name))
         if event.kind in ("pod_spec", "docker_state"):
             pod.arguments += [str(a) for a in (*event.fields.get("command", ()), *event.fields.get("args", ()))]
+            pod.images += [str(event.fields["image"])] if event.fields.get("image") else []
             pod.gpus += int(event.fields.get("gpus") or 0)
             pod.described = True
         started = event.fields.get("started_s")
@@ -298,14 +379,13 @@ def _fit(log: _Log, pod: _Pod) -> tuple[int, str]:
         text = " ".join(pod.arguments)
         if any(name in text for name in names):
             points, reason = points + 4, "arguments"
-        else:
+        elif _MODEL_FLAG.search(text):
             return -1, ""
     if log.first_s is not None and any(-3 <= log.first_s - start <= 120 for start in pod.starts):
         points, reason = points + 3, reason or "start_time"
     if log.last_s is not None and any(-60 <= end - log.last_s <= 120 for end in pod.ends):
         points, reason = points + 2, reason or "end_time"
-    shared = _words(log.source) & _words(workload_of(pod.name))
-    if shared:
+    if _words(log.source) & _words(workload_of(pod.name)) or _begins(log.source, pod.name):
         points, reason = points + 2, reason or "file_name"
     if not points and pod.described and pod.gpus and not names:
         points, reason = 1, "only_candidate"
@@ -326,6 +406,16 @@ def workload_of(name: str) -> str:
 def _words(path: str) -> set[str]:
     words = set(regex.split(r"[^a-z]+", path.lower()))
     return {word for word in words if len(word) >= 4 and word not in _COMMON_WORDS and not _FILE_NOISE.fullmatch(word)}
+
+
+def _begins(path: str, pod: str) -> bool:
+    """True when a file's name without `previous`, `log` and the like begins the pod's: `phi4-prev.log`, `phi4-0`."""
+    stem, shorter = "", path.rpartition("/")[2].lower()
+    while stem != shorter:
+        stem, shorter = shorter, _FILE_NOISE.sub("", shorter)
+    stem = stem.strip("-_.")
+    telling = len(stem) >= 3 and any(map(str.isalpha, stem)) and stem not in _COMMON_WORDS
+    return telling and f"{pod.partition(':')[2]}-".startswith(f"{stem}-")
 
 
 def _join_rotated(entities: Entities, placed: Sequence[str], left: Sequence[str]) -> None:

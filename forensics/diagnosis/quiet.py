@@ -13,7 +13,7 @@ from .case import Case, conclude
 from .deaths import ONE_INCIDENT_S
 from .entities import ENGINE_COMM
 from .judge import Judged, assemble, judge
-from .model import Confidence, Death, Decoy, Hypothesis, Incident, Trend
+from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Trend
 from .rules.series import FULL_PCT, rising, saturation
 
 REFUSALS = (
@@ -30,6 +30,8 @@ REFUSED_CALLS = frozenset({401, 403, 404, 405})
 
 One alone is a slip of somebody; of any other path they are somebody looking around, or a probe's wrong address.
 """
+NEAR_LINES = 40
+"""An exception stands this close before the answer that it spoilt."""
 MANY_REFUSALS = 3
 MANY_SHARE = 0.02
 """Refusals per line of the log: a busy server refuses a few requests every day."""
@@ -47,7 +49,7 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
         if judged.decided:
             yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
             return
-    for build in (_saturated, _scraped_full, _leaking, _starved, _refused):
+    for build in (_saturated, _scraped_full, _leaking, _starved, _failing, _refused):
         found = build(case)
         if found is not None:
             yield found
@@ -172,6 +174,45 @@ def _starved(case: Case) -> Incident | None:
         return None
     limits = tuple(case.named("vllm.ulimit_low"))
     return _alone(case, "config_error", (*wants, *limits), case.entities.of(wants[0].event))
+def _failing(case: Case) -> Incident | None:
+    """Requests that the engine answered with a server error right after an exception, again and again: it serves on."""
+    for life in case.lives:
+        failed, answered = failures(case, life)
+        lines = sum(source.lines for source in case.sources if source.path == life.start.locator.source)
+        rare = lines > 200 and (len(failed) < MANY_REFUSALS or len(failed) < MANY_SHARE * answered)
+        raised = _raised_before(case, failed)
+        if raised is not None and not rare:
+            count = sum(event.count for event in failed)
+            fields = {"exception": raised.fields.get("exception") or raised.text[:80], "failed_requests": count}
+            return _alone(case, "app_bug", (conclude("request_exception", raised, fields),), life.entity)
+    return None
+
+
+def failures(case: Case, life: Life) -> tuple[list[Event], int]:
+    """Requests that a run failed to answer while it served (5xx), and how many it answered in all."""
+    stop = life.shutdown.locator.order if life.shutdown is not None else float("inf")
+    begin = life.ready.locator.order if life.ready is not None else life.start.locator.order
+    answers = [
+        event
+        for event in case.of_kind("access")
+        if event.fields.get("method") == "POST" and life.holds(event) and begin <= event.locator.order < stop
+    ]
+    failed = [event for event in answers if int(event.fields.get("status") or 0) >= 500]
+    return failed, sum(event.count for event in answers)
+
+
+def _raised_before(case: Case, failed: Sequence[Event]) -> Event | None:
+    """The exception printed just before the first failed request for which there is one."""
+    for answer in failed:
+        place = answer.locator
+        near = [
+            event
+            for event in case.of_kind("traceback")
+            if event.locator.source == place.source and 0 < place.order - event.locator.order <= NEAR_LINES
+        ]
+        if near:
+            return near[-1]
+    return None
 
 
 def _refused(case: Case) -> Incident | None:
@@ -231,8 +272,9 @@ def no_fault(case: Case) -> Incident:
     hypothesis = rank.rank_one(cause, findings)
     if healthy:
         sure = any(life.last_activity is not None for life in working) and (stopped or bystanders.seen_running(case))
+        sure = sure and not _harmed(case)
         seen = Confidence.ESTABLISHED if sure else Confidence.LIKELY if working or stopped else Confidence.POSSIBLE
-        if any(_nobodys_kill(case, kill) for kill in case.named("kernel.oom_kill_node")):
+        if any(_nobodys_kill(case, kill) for kill in case.named("kernel.oom_kill_node")) or _unasked(case):
             seen = Confidence.POSSIBLE
         hypothesis = replace(_about_stops(hypothesis), confidence=seen)
     entity = working[0].entity if working else stopped[0].entity if stopped else ""
@@ -243,6 +285,34 @@ def no_fault(case: Case) -> Incident:
     )
     death = Death(entity, None, (), None, None, "", True)
     return assemble(case, Judged(death, (), tuple(findings)), (hypothesis,), (), decoys)
+
+
+def _harmed(case: Case) -> bool:
+    """True when requests failed, were still running at the end, or the kernel killed a helper: not all was well."""
+    killed = (case.lives_of(case.entities.of(event)) for event in case.of_kind("kernel_oom"))
+    return any(killed) or any(life.unfinished or failures(case, life)[0] for life in case.lives)
+
+
+def _unasked(case: Case) -> bool:
+    """True when a busy engine was stopped and came up again in the same place, and nothing says who asked for it.
+
+    A rollout makes a new pod. Whoever restarts in place may be a person, or a watchdog that found it unhealthy.
+    """
+    for death in case.deaths:
+        life = death.life
+        if life is None or not death.graceful or life.last_activity is None or rules.exits.stop_request(case, death):
+            continue
+        later = (other for other in case.lives_of(death.entity) if other is not life and other.from_start)
+        if any(_after(other, life) for other in later):
+            return True
+    return False
+
+
+def _after(other: Life, life: Life) -> bool:
+    begin, end = other.start, life.end
+    if begin.locator.source == end.locator.source:
+        return begin.locator.order > end.locator.order
+    return begin.time.utc_s is not None and end.time.utc_s is not None and begin.time.utc_s >= end.time.utc_s
 
 
 def _nobodys_kill(case: Case, kill: Finding) -> bool:

@@ -76,6 +76,7 @@ LOAD_SIGNS = frozenset(
     }
 )
 UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.config_exception"})
+UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.request_exception", "derived.config_exception"})
 """Errors that no signature knows: never more than likely."""
 NO_FAULT = ("healthy", "insufficient_evidence")
 
@@ -91,7 +92,9 @@ def rank(
     drafts = [draft for draft in drafts if draft.decisive or draft.supporting]
     drafts = _folded(drafts)
     drafts.sort(key=key)
-    ranked = [replace(draft, confidence=_confidence(draft, context_lines, reporters)) for draft in drafts]
+    ranked = [
+        replace(draft, confidence=_confidence(draft, context_lines, reporters), doubt=_doubt(draft)) for draft in drafts
+    ]
     return tuple(h for h in ranked if h is ranked[0] or _adds(h, ranked[0]))
 
 
@@ -222,12 +225,22 @@ def _is_bare(finding: Finding) -> bool:
     return inferred or all(f.signature in BARE for f in finding.rests_on or (finding,))
 
 
+def _doubt(draft: Hypothesis) -> str:
+    """Why a hypothesis is no more than possible; empty when it may be more."""
+    if draft.against:
+        return "against"
+    known = [f for f in draft.decisive if f.signature not in WEAK]
+    if not known:
+        return "family"
+    return "hearsay" if all(map(is_hearsay, known)) else ""
+
+
 def _confidence(draft: Hypothesis, context_lines: int, reporters: frozenset[str]) -> Confidence:
     if not draft.decisive:
         return Confidence.POSSIBLE if draft.supporting else Confidence.UNDETERMINED
-    strong = [f for f in draft.decisive if f.signature not in WEAK and not is_hearsay(f)]
-    if draft.against or not strong:
+    if _doubt(draft):
         return Confidence.POSSIBLE
+    strong = [f for f in draft.decisive if f.signature not in WEAK and not is_hearsay(f)]
     if all(f.signature in UNKNOWN_ERRORS or _is_bare(f) for f in strong):
         return Confidence.LIKELY
     if all(f.signature in UNPROVED_LOAD for f in strong) and not any(f.signature in LOAD_SIGNS for f in draft.evidence):

@@ -229,7 +229,7 @@ def _inspected(entry: Object, source: str) -> Iterator[Event]:
         "env": dict(item.split("=", 1) for item in strings_at(entry, "Config", "Env") if "=" in item),
     }  # fmt: skip
     stamp = started if running else finished
-    line = line_at(state, "Status") or line_at(entry, "State")
+    line = line_at(state, "OOMKilled" if killed is True else "Status") or line_at(entry, "State")
     yield Event(
         Locator(source, line, line), "docker_state", "runtime",
         f"container {name} {status}: exit_code={shown(code)} oom_killed={str(killed).lower()}",
@@ -257,8 +257,9 @@ def _ends(
         yield Event(Locator(source, line, line), "container_started", "runtime", f"container {label} started",
                     (started,), scope)  # fmt: skip
     if finished is not None:
-        line = line_at(state, keys[1])
         reason = "" if last_state else reason
+        telling = ("OOMKilled", "reason") if reason == "OOMKilled" else ()
+        line = line_at(state, next((key for key in telling if key in state), keys[1]))
         yield Event(
             Locator(source, line, line), "container_terminated", "runtime",
             terminated_text(label, reason, code), (finished,), scope, known({

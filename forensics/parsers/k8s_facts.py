@@ -21,6 +21,8 @@ DEFAULT_SHM_BYTES = 64 << 20
 """/dev/shm of a container without a volume there (containerd and CRI-O)."""
 _SYNTHETIC = ("ContainerStatusUnknown", "RestartingAllContainers")
 """Reasons whose 137 the kubelet made up: no signal was seen."""
+_SAYS_NOTHING = ("", "Error", "Completed")
+"""Reasons that tell no more than the exit code; beside them the time of the end is what to look at."""
 _RUNTIME_REASONS = ("StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError")
 """Reasons whose message is the container runtime's, not the program's."""
 _STATUS_LISTS = (
@@ -173,7 +175,8 @@ def _terminated(
         "finished_s": finished.seconds if finished else None,
         **shared,
     }  # fmt: skip
-    line = line_at(state, "finishedAt" if finished else "exitCode")
+    said = "reason" if reason not in _SAYS_NOTHING else "finishedAt" if finished else "exitCode"
+    line = line_at(state, said)
     event = _event(source, line, "container_terminated",
                    terminated_text(scope.container, reason, code), scope, fields)  # fmt: skip
     event = replace(event, stamps=(finished,) if finished else ())

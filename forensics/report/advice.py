@@ -114,7 +114,7 @@ def _names(report: Report) -> dict[str, str]:
     found: dict[str, str] = {
         "pod": name if kind == "pod" else "",
         "unit": name if kind == "unit" else "",
-        "container": name if kind == "ctr" else "",
+        "container": {"ctr": name, "pod": main.container}.get(kind, ""),
     }
     for event in report.timeline:
         if kind == "pod" and event.scope.pod == name:
@@ -152,6 +152,7 @@ def summary(
     end_s = main.end_s if main.end_s is not None else max(ends, default=None)
     name = main.entity.partition(":")[2]
     what = d.verdict.cause.title[language] + (text.fill(" – `{name}`", {"name": name}) or "" if name else "")
+    what += text.fill(" / `{bystander}`", d.key_facts) or ""
     lines: list[dict[str, Any]] = [{"key": "what", "text": what}]
     well = d.verdict.cause.id == "healthy"
     fault = not well and d.verdict.cause.id != "insufficient_evidence"
@@ -163,7 +164,7 @@ def summary(
     lines.append({"key": "cause" if fault else "verdict", "text": cause or told(report, "summary", language)})
     if d.first_cause is not None and fault:
         lines[-1] |= {"source": d.first_cause.locator.source, "line": d.first_cause.locator.line}
-    lines.append({"key": "sure", "text": t["confidence"][d.verdict.confidence.value]})
+    lines.append({"key": "sure", "text": text.confidence(d.verdict, language)})
     lines.append({"key": "evidence", "text": _evidence(report, t)})
     if advice["change"]:
         lines.append({"key": "now", "text": advice["change"][0]})

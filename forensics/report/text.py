@@ -14,7 +14,7 @@ from typing import Any
 import regex
 
 from .. import resources
-from ..diagnosis.model import Decoy, Diagnosis, Gap
+from ..diagnosis.model import Confidence, Decoy, Diagnosis, Gap, Hypothesis
 from ..model import Finding
 
 LANGUAGES = ("en", "zh")
@@ -95,6 +95,13 @@ def source_title(title: str, language: str) -> str:
 def headline(diagnosis: Diagnosis, language: str) -> str:
     """What happened, in one sentence."""
     return diagnosis.verdict.cause.title[language]
+
+
+def confidence(hypothesis: Hypothesis, language: str) -> str:
+    """How sure, and why not more."""
+    t = texts(language)
+    doubt = hypothesis.doubt if hypothesis.confidence is Confidence.POSSIBLE else ""
+    return str(t["doubt"][doubt] if doubt else t["confidence"][hypothesis.confidence.value])
 
 
 def derived_title(signature: str, language: str) -> str:

@@ -248,6 +248,22 @@ def test_an_exact_fact_beats_a_hint(b: ModuleType) -> None:
     assert all(event.time.uncertainty_s <= 5 for event in solved.events)
 
 
+def test_a_document_is_not_in_the_order_of_time(b: ModuleType) -> None:
+    """`describe` may end with the oldest of its times; a log that goes on to the newest of them was taken then."""
+    end = b.at("2026-05-12 12:05:59")
+    kernel = b.Print("dmesg-T.txt", scope=Scope())
+    for serial in range(30):
+        true_s = end - 120 * (29 - serial)
+        kernel.line(true_s, f"link {serial} becomes ready", (b.stamp(b.LOCAL, "dmesg", true_s, "Asia/Shanghai"),), "kernel")
+    api = b.Print("describe.txt", "k8s.describe")
+    for seconds, kind in (
+        (end + 6, "container_started"), (end, "container_terminated"), (end - 40000, "container_started")
+    ):  # fmt: skip
+        api.line(seconds, kind, (b.stamp(b.INSTANT, "k8s", seconds),), "k8s", kind, Scope(pod="chat-0"))
+    solved = b.solve(kernel, api)
+    assert b.clock(solved, "dmesg-T.txt", "dmesg").zone == "UTC+08:00"
+
+
 def test_the_last_line_of_a_killed_container(b: ModuleType) -> None:
     """A log that stops in the second of its container's end is not moved to a start that fits by an hour."""
     end = b.at("2026-05-12 12:06:00")

@@ -368,3 +368,12 @@ def test_whom_rays_monitor_killed(b: ModuleType, actor: str, confidence: str) ->
           f" Selected to kill: (Actor(77aa): task name={actor}, pid=9912)", channel="ray")  # fmt: skip
     found = w.diagnosis().verdict
     assert (found.cause.id, str(found.confidence)) == ("ray_oom", confidence)
+def test_python_beside_an_engine_is_a_sidecar(b: ModuleType) -> None:
+    """A helper in Python would be taken for the engine where nothing else is described; beside one it is none."""
+    for image, asides in (("vllm/vllm-openai:v0.11.0", 1), ("registry.example/app:1", 0)):
+        w = b.World()
+        w.pod(image=image, args=(), gpus=None)
+        w.pod(container="helper", image="registry.example/helper:1", command=("python", "-m", "exporter"), args=(), gpus=None)
+        w.exited("describe.txt", 300, 137, "OOMKilled", container="helper")
+        case = w.case()
+        assert (len(case.asides), len(case.deaths)) == (asides, 1 - asides)

@@ -229,6 +229,104 @@ def test_pids_join_nothing(b: ModuleType) -> None:
     assert w.case().entities.name_of(Scope(), "a.txt") == "file:a.txt"
 
 
+def listed(w: Any, name: str, reason: str = "CrashLoopBackOff", host: str = "") -> None:
+    """A row of `kubectl get pods`: a name and a word, no time, no limit, no uid."""
+    w.add(
+        "pods.txt", None, f"pod {name} container terminated: reason={reason} exit_code=", "container_terminated", "k8s",
+        Scope(pod=name, host=host), reason="" if reason == "CrashLoopBackOff" else reason,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "pods", "joined"),
+    [
+        ("chat-9b-0.previous.log", ("chat-9b-0", "chat-9b-1"), "chat-9b-0"),
+        ("logs-chat-7f9d5-2l4wz-previous.txt", ("chat-7f9d5-2l4wz", "chat-7f9d5-8vv6r"), "chat-7f9d5-2l4wz"),
+        ("mt-0-1.log", ("mt-0", "mt-0-1"), "mt-0-1"),
+        ("mt-0-1.log", ("mt-0", "mt-1"), ""),
+        ("mt-0/engine.log", ("mt-0", "mt-1"), "mt-0"),
+        ("phi4-prev.log", ("phi4-79c8d-44tkz", "gem27-6d5f9-hs2xv"), "phi4-79c8d-44tkz"),
+        ("phi4-prev.log", ("phi4-79c8d-44tkz", "phi4-79c8d-hs2xv"), ""),
+        ("phi4.log", ("phi42-0", "phi43-0"), ""),
+        ("out.log", ("chat-9b-0",), "chat-9b-0"),
+        ("out.log", ("chat-9b-0", "falcon-0"), ""),
+        ("out.log", ("chat-9b-0", "litellm-proxy-0", "coredns-5d78c9869d-4xkzq"), "chat-9b-0"),
+        ("out.log", ("api-gateway-0",), ""),
+    ],
+)  # fmt: skip
+def test_a_file_goes_to_the_pod_whose_name_it_bears(
+    b: ModuleType, source: str, pods: tuple[str, ...], joined: str
+) -> None:
+    """The whole name, else how it begins, else the only pod that may be an engine's; never one of two."""
+    w = b.World()
+    w.start(source, 0, model="acme/chat-14b")
+    for name in pods:
+        listed(w, name)
+    assert owner(w.case(), source) == (f"pod:{joined}" if joined else f"file:{source}")
+
+
+def test_a_name_on_the_file_is_more_than_the_time_of_a_start(b: ModuleType) -> None:
+    """Leader and worker of one group start in the same second."""
+    w = b.World()
+    for name in ("mt-0", "mt-0-1"):
+        w.pod("pods.yaml", name=name, args=())
+        w.exited("pods.yaml", 400, 1, name=name, started=-2)
+        w.start(f"{name}.log", 0, model="acme/chat-14b")
+    case = w.case()
+    assert (owner(case, "mt-0.log"), owner(case, "mt-0-1.log")) == ("pod:mt-0", "pod:mt-0-1")
+
+
+def test_two_logs_of_one_time_are_not_both_the_only_pods(b: ModuleType) -> None:
+    """Two engines at work at once, one pod in the table: nothing says which is its."""
+    w = b.World()
+    listed(w, "chat-9b-0")
+    for source in ("a.log", "b.log"):
+        w.start(source, 0, model="acme/chat-14b")
+    assert {owner(w.case(), source) for source in ("a.log", "b.log")} == {"file:a.log", "file:b.log"}
+
+
+def test_arguments_without_a_model_contradict_nothing(b: ModuleType) -> None:
+    for args, joined in ((("--tensor-parallel-size=4",), True), (("--model", "$(MODEL)"), True), (("--model", "b"), False)):
+        w = b.World()
+        w.start("out.log", 0, model="acme/chat-14b")
+        w.pod(args=args)
+        w.exited("describe.txt", 100, 1, started=-2)
+        assert (owner(w.case(), "out.log") == f"pod:{b.POD}") is joined
+
+
+@pytest.mark.parametrize(
+    ("pods", "victims", "oom_scope", "joined"),
+    [
+        (("chat-9b-0",), 1, "container", True),
+        (("chat-9b-0", "chat-9b-1"), 1, "container", False),
+        (("chat-9b-0",), 2, "container", False),
+        (("chat-9b-0",), 1, "node", False),
+    ],
+)
+def test_a_table_says_whose_kill_it_was(
+    b: ModuleType, pods: tuple[str, ...], victims: int, oom_scope: str, joined: bool
+) -> None:
+    """OOMKilled in `kubectl get pods` and one kill at a container's limit; never with two pods or two victims."""
+    w = b.World()
+    for name in pods:
+        listed(w, name, "OOMKilled")
+    for n in range(victims):
+        w.kill("dmesg", 100 + n, oom_scope, uid=b.UID.replace("7d0c", f"7d0{n}"), cid=b.CID.replace("c3", f"c{n}"))
+    case = w.case()
+    (kill, *_) = (e for e in case.events if e.kind == "kernel_oom")
+    assert case.entities.of(kill).startswith("pod:") is joined
+
+
+def test_two_pods_are_never_one(b: ModuleType) -> None:
+    """A container id that two pods bear was blanked out or copied."""
+    w = b.World()
+    for name in ("mt-0", "mt-1"):
+        w.add("pods.yaml", None, f"container vllm of {name} running", "container_state", "k8s",
+              Scope(pod=name, container="vllm", container_id=b.CID), state="running")  # fmt: skip
+    entities = w.case().entities
+    assert not entities.same("pod:mt-0", "pod:mt-1")
+
+
 @pytest.mark.parametrize(
     ("pod", "workload"),
     [("pod:chat-qwen3-14b-6fb6bcbb89-jkzmh", "chat-qwen3-14b"), ("ray-head-x9k2p", "ray-head"), ("vllm-0", "vllm-0")],

@@ -375,3 +375,29 @@ def test_huge_pages_that_nobody_uses(b: ModuleType) -> None:
     found = w.diagnosis()
     assert "hugepages_idle" in b.names(found.verdict.supporting)
     assert found.key_facts["hugepages_free_gib"] == 351.6
+
+
+@pytest.mark.parametrize(
+    ("image", "args", "gpus", "confidence"),
+    [
+        ("vllm/vllm-openai:v0.11.0", (), None, "established"),
+        ("ghcr.io/huggingface/text-embeddings-inference:89-1.7", (), None, "established"),
+        ("registry.example/inference:7", (), 2, "established"),
+        ("python:3.12-slim", ("python", "job.py"), None, "possible"),
+        (None, (), None, "possible"),
+    ],
+)
+def test_a_description_shows_that_the_engine_died(
+    b: ModuleType, image: str | None, args: tuple[str, ...], gpus: int | None, confidence: str
+) -> None:
+    """No log of an engine is in the bundle: its image, its command or its GPUs say what the evicted pod was."""
+    w = b.World()
+    w.pod(image=image, args=args, gpus=gpus)
+    w.event("events", 300, "Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
+            "Container vllm was using 30Gi, request is 1Gi, has larger consumption of memory. ")  # fmt: skip
+    w.exited("describe.txt", 301, 137)
+    w.add("describe.txt", 301, f"pod {b.POD} Failed: Evicted Pod was evicted", "pod_status", "k8s", Scope(pod=b.POD),
+          phase="Failed", reason="Evicted")  # fmt: skip
+    verdict = w.diagnosis().verdict
+    assert (verdict.cause.id, str(verdict.confidence)) == ("eviction", confidence)
+    assert verdict.doubt == ("whose" if confidence == "possible" else "")

@@ -316,3 +316,159 @@ def test_scrapes_without_a_clock(b: ModuleType, counts: tuple[float, ...], waiti
         assert found.first_cause is not None
         assert (found.first_cause.locator.source, found.first_cause.locator.line) == ("metrics/1.prom", 7)
         assert found.key_facts["preemptions_total"] == 611.0
+def sidecar(w: Any) -> None:
+    """A pod of an engine and a log shipper, both described; the engine serves on."""
+    w.start("vllm.log", 0, scope=Scope(pod=POD))
+    w.answer("vllm.log", 900, scope=Scope(pod=POD))
+    w.pod(memory_limit_bytes=64 << 30)
+    w.pod(container="shipper", image="example.com/shipper:3", args=(), gpus=None, memory_limit_bytes=128 << 20)
+
+
+def test_a_sidecar_that_was_killed_is_the_incident(b: ModuleType) -> None:
+    """OOMKilled of the log shipper, nothing of the engine's: the shipper's own limit, with its own numbers."""
+    w = b.World()
+    sidecar(w)
+    w.exited("pod.yaml", 300, 137, "OOMKilled", container="shipper", restart_count=3)
+    state = {"state": "running", "restart_count": 0}
+    w.add("pod.yaml", None, "container vllm running", "container_state", "k8s", Scope(pod=POD, container="vllm"), **state)
+    d = w.diagnosis()
+    assert (d.verdict.cause.id, d.incidents[0].container) == ("host_oom.container_limit", "shipper")
+    facts = {name: d.key_facts.get(name) for name in ("bystander", "container_limit_kib", "restart_count", "exit_code")}
+    assert facts == {"bystander": "shipper", "container_limit_kib": 128 << 10, "restart_count": 3, "exit_code": 137}
+    assert "gpus" not in d.key_facts
+
+
+def test_a_sidecar_that_was_killed_is_no_cause_of_an_engines_death(b: ModuleType) -> None:
+    """Where the engine died too, that is the incident; and a sidecar that ends by itself is none."""
+    w = b.World()
+    sidecar(w)
+    w.exited("pod.yaml", 300, 1, container="shipper", restart_count=3)
+    assert verdict(w)[0] == "healthy"
+    w.exited("pod.yaml", 310, 137, "OOMKilled", container="shipper", restart_count=3)
+    w.fail("vllm.log", 950, scope=Scope(pod=POD))
+    assert verdict(w)[0] == "gpu_oom.runtime_load"
+
+
+def test_an_init_container_has_its_own_limit(b: ModuleType) -> None:
+    """The pod never came up; the limit shown is that of the container that was killed."""
+    w = b.World()
+    w.pod(memory_limit_bytes=600 << 30)
+    w.pod(container="convert", image="example.com/convert:1", args=(), gpus=None, init=True, memory_limit_bytes=16 << 30)
+    w.exited("describe.txt", 300, 137, "OOMKilled", container="convert", restart_count=4, init=True)
+    d = w.diagnosis()
+    assert d.verdict.cause.id == "host_oom.container_limit"
+    assert (d.key_facts["container_limit_gib"], d.key_facts["bystander"]) == (16.0, "convert")
+
+
+def test_a_kill_names_the_sidecar_by_its_limit(b: ModuleType) -> None:
+    """The kernel's line knows no container names; the limit that it enforced is one container's."""
+    w = b.World()
+    sidecar(w)
+    w.kill("dmesg", 300, comm="fluentd", limit_kib=128 << 10)
+    w.events[-1] = b.moved(w.events[-1], scope=Scope(pod=POD))
+    d = w.diagnosis()
+    assert (d.verdict.cause.id, d.incidents[0].container) == ("host_oom.container_limit", "shipper")
+
+
+def spoilt(w: Any, b: ModuleType, every: int, total: int, raised: bool = True) -> None:
+    """Of `total` requests each `every`-th meets an exception of its own and is answered with 500."""
+    w.start("a", 0, scope=Scope(pod=POD))
+    for n in range(total):
+        failed = n % every == every - 1
+        if failed and raised:
+            w.fail("a", 100 + n, "KeyError: 'arguments'", (f"{b.SITE}/../entrypoints/openai/tool_parsers/x.py:extract",),
+                   Scope(pod=POD), envelope="")  # fmt: skip
+        w.answer("a", 100.1 + n, 500 if failed else 200, Scope(pod=POD))
+    w.answer("a", 99_999, 200, Scope(pod=POD))
+    w.add("pods.txt", None, "running", "pod_status", "k8s", Scope(pod=POD), phase="Running", restart_count=0)
+
+
+@pytest.mark.parametrize(
+    ("every", "total", "raised", "expected"),
+    [
+        (5, 40, True, ("app_bug", "likely")),
+        (400, 400, True, ("healthy", "likely")),
+        (5, 40, False, ("healthy", "likely")),
+        (50, 40, True, ("healthy", "established")),
+    ],
+    ids=["one in five", "one in four hundred", "nothing says why", "none"],
+)
+def test_a_service_that_fails_requests_is_not_well(
+    b: ModuleType, every: int, total: int, raised: bool, expected: tuple[str, str]
+) -> None:
+    """It never ended; still its own log counts failed requests, and an exception stands before each of them."""
+    w = b.World()
+    spoilt(w, b, every, total, raised)
+    assert verdict(w) == expected
+
+
+def test_what_fails_while_an_engine_stops_is_no_harm(b: ModuleType) -> None:
+    """503 of a server that was asked to stop."""
+    w = b.World()
+    scope = Scope(pod=POD)
+    w.start("a", 0, scope=scope)
+    w.answer("a", 900, scope=scope)
+    w.add("a", 901, "Shutting down", scope=scope)
+    w.answer("a", 902, 503, scope)
+    w.add("a", 903, "Finished server process [1]", scope=scope)
+    assert verdict(w) == ("healthy", "established")
+
+
+def test_a_helper_that_the_kernel_killed_leaves_a_doubt(b: ModuleType) -> None:
+    """The engine outlived it and was stopped in order hours later; somebody's request was lost all the same."""
+    w = b.World()
+    scope = Scope(pod=POD, pod_uid=b.UID)
+    w.start("a", 0, scope=scope)
+    w.answer("a", 300, scope=scope)
+    w.answer("a", 9000, scope=scope)
+    w.add("a", 9001, "Shutting down", scope=scope)
+    assert verdict(w) == ("healthy", "established")
+    w.kill("dmesg", 400, comm="ffmpeg")
+    assert verdict(w) == ("healthy", "likely")
+
+
+@pytest.mark.parametrize(
+    ("running", "spot", "expected"),
+    [
+        (49.0, False, ("healthy", "likely")),
+        (0.0, False, ("healthy", "established")),
+        (49.0, True, ("external_sigkill", "established")),
+    ],
+    ids=["cut off", "drained", "the node was taken back"],
+)
+def test_a_stop_that_did_not_finish(b: ModuleType, running: float, spot: bool, expected: tuple[str, str]) -> None:
+    """Requests were still running at the last line: whether they ended well is not known."""
+    w = b.World()
+    scope = Scope(pod=POD, host="gpu-7")
+    w.start("a", 0, scope=scope)
+    w.answer("a", 800, scope=scope)
+    w.add("a", 900, "Shutting down", scope=scope)
+    w.event("events", 899, "Killing", "Stopping container vllm")
+    w.series("requests_running", [(890, 58.0), (950, 52.0), (1000, running)], "a", scope, first_line=w.lines["a"] + 1)
+    if spot:
+        w.add("agent.log", 898, "Spot ITN received. Instance will be interrupted", channel="host", scope=Scope(host="gpu-7"))
+    assert verdict(w) == expected
+
+
+def test_a_job_that_the_scheduler_gave_up(b: ModuleType) -> None:
+    """The engine's output just stops; the controller's log says that it lost the node of the job in the file's name."""
+    for job, cause in (("40120", "insufficient_evidence"), ("4012", "healthy")):
+        w = b.World()
+        w.start("slurm-40120.out", 0)
+        w.answer("slurm-40120.out", 900)
+        w.add("slurmctld.log", 1300, f"Killing JobId={job} on failed node gpu-7", channel="host")
+        assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("asked", "confidence"), [(True, "established"), (False, "possible")])
+def test_a_restart_in_place_that_nobody_asked_for(b: ModuleType, asked: bool, confidence: str) -> None:
+    """A busy server stops in order and starts again in the same container: a person, or a watchdog?"""
+    w = b.World()
+    scope = Scope(container="vllm")
+    w.start("a", 0, scope=scope)
+    w.answer("a", 900, scope=scope)
+    if asked:
+        w.add("docker.log", 901, "container stop " + "c3a1" * 16 + " (image=x, name=vllm)", channel="runtime", scope=scope)
+    w.add("a", 902, "Shutting down", scope=scope)
+    w.start("a", 930, scope=scope)
+    assert verdict(w) == ("healthy", confidence)

@@ -11,6 +11,7 @@ import pytest
 from forensics.diagnosis import rank
 from forensics.diagnosis.model import Confidence, Hypothesis
 from forensics.model import Event, Finding, Locator, Role, Severity
+from forensics.report import text
 from forensics.signatures import Cause, Library, Text
 
 EMPTY = Text("", "")
@@ -129,6 +130,22 @@ def test_confidence_words(b: ModuleType) -> None:
     assert word(b, [more]) == "possible"
     against = replace(A, contradicting=("x.against",))
     assert word(b, [decisive, more, finding(b, "x.against", 0, 3)], of=against) == "possible"
+
+
+def test_possible_has_a_reason(b: ModuleType) -> None:
+    """What speaks against it, that only the family is certain, or that somebody only told so."""
+    one = cause("c", decisive=("x.a", "derived.oomkilled_status"), contradicting=("x.against",))
+
+    def doubt(*found: Finding) -> str:
+        return rank.rank(library(one), list(found), 100)[0].doubt
+
+    told = replace(finding(b, "x.a"), hearsay=True)
+    assert doubt(finding(b, "x.a"), finding(b, "x.against", 0, 3)) == "against"
+    assert doubt(finding(b, "derived.oomkilled_status")) == "family"
+    assert doubt(told) == "hearsay"
+    assert doubt(finding(b, "x.a")) == ""
+    for language in ("en", "zh"):
+        assert {"against", "family", "hearsay", "codes", "whose"} == set(text.texts(language)["doubt"])
 
 
 @pytest.mark.parametrize("name", sorted(rank.WEAK))

@@ -99,7 +99,7 @@ def inspect(**state: object) -> str:
 
 def test_inspect_of_a_dead_container() -> None:
     text = inspect()
-    state, started, ended = docker.read_inspect(text, "inspect.json").events
+    state, ended, started = docker.read_inspect(text, "inspect.json").events
     assert state.kind == "docker_state"
     expected = {
         "status": "exited", "exit_code": 137, "oom_killed": True, "restart_count": 19,
@@ -107,10 +107,16 @@ def test_inspect_of_a_dead_container() -> None:
         "args": ("vllm", "serve", "--model", "Qwen/Qwen3-8B"), "env": {"HF_HOME": "/models"},
     }  # fmt: skip
     assert expected.items() <= state.fields.items()
-    assert '"Status"' in state.raw
+    assert '"OOMKilled": true' in state.raw == ended.raw, "the line that says why"
     assert ended.text == "container lab-vllm-1 terminated: reason=OOMKilled exit_code=137"
-    assert '"FinishedAt"' in ended.raw
     assert iso_utc(started.stamps[0].seconds) == "2025-11-27T03:27:32.500Z"
+
+
+def test_inspect_of_a_container_that_ended_by_itself() -> None:
+    """Nothing says why: the status and the time of the end are what to look at."""
+    state, _, ended = docker.read_inspect(inspect(OOMKilled=False, ExitCode=1), "inspect.json").events
+    assert '"Status"' in state.raw
+    assert '"FinishedAt"' in ended.raw
 
 
 def test_inspect_of_a_running_container() -> None:

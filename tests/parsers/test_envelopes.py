@@ -254,3 +254,24 @@ def test_headers_of_agents_and_schedulers(line: str, text: str, channel: str, sh
     record = peel(line)
     assert (record.text, record.channel) == (text, channel)
     assert [iso_utc(stamp.seconds, 0)[:19] for stamp in record.stamps] == ([shown] if shown else [])
+def test_agents_of_a_node_speak_on_host() -> None:
+    """zerolog's console, as aws-node-termination-handler prints it: what it tells of is its node, not its pod."""
+    record = peel("2026/11/29 21:24:17 WRN Draining failed node_name=gpu-node-7 error=timeout")
+    assert (record.channel, record.level, record.scope.host) == ("host", "WARNING", "gpu-node-7")
+    assert record.text == "Draining failed node_name=gpu-node-7 error=timeout"
+    assert peel("2026/11/29 21:24:17 listening on :8080").channel == "", "Go's own logger is anybody's"
+
+
+@pytest.mark.parametrize(
+    ("line", "channel"),
+    [
+        ("[2026-11-29T21:24:17.123] error: Nodes gpu-node-7 not responding, setting DOWN", "host"),
+        ("[2026-11-29T21:24:17.123] _job_complete: JobId=40120 Node failure", "host"),
+        ("[2026-11-29T21:24:17.123] GET /health", ""),
+    ],
+)
+def test_daemons_of_slurm(line: str, channel: str) -> None:
+    """`[stamp] ` alone would be anybody's; behind it stands what only slurmctld and slurmd say."""
+    record = peel(line)
+    assert record.channel == channel
+    assert len(record.stamps) == (channel == "host")

@@ -108,7 +108,7 @@ def test_default_shm_without_a_volume() -> None:
 
 
 def test_last_state_of_a_waiting_container() -> None:
-    """A death has its code, signal, times, its own container id, and the line that says when it was."""
+    """A death has its code, signal, times, its own container id, and the line that says why it was."""
     text = json.dumps(POD, indent=2)
     death = only(read(text), "container_terminated", exit_code=137)
     assert death.text == "container vllm terminated: reason=OOMKilled exit_code=137"
@@ -121,7 +121,10 @@ def test_last_state_of_a_waiting_container() -> None:
     ]
     assert death.scope.container_id == CID
     assert death.scope.pod_uid == UID
-    assert '"finishedAt": "2026-11-29T21:24:08Z"' in text.split("\n")[death.locator.line - 1] == death.raw
+    assert '"reason": "OOMKilled"' in text.split("\n")[death.locator.line - 1] == death.raw
+    plain = text.replace("OOMKilled", "Error")
+    told = only(read(plain), "container_terminated", exit_code=137)
+    assert '"finishedAt": "2026-11-29T21:24:08Z"' in told.raw, "`Error` says no more than the code: when it was"
     started = [e for e in read(POD) if e.kind == "container_started" and e.scope.container == "vllm"]
     assert [e.fields["attempt"] for e in started] == [3]
 

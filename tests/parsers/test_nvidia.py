@@ -160,6 +160,12 @@ def test_other_tables_are_not_claimed(text: str) -> None:
     assert nvidia_csv.FORMAT.sniff(make_head("x.csv", text.encode(), True)) == 0
 
 
+def test_a_log_with_slashed_dates_is_no_table() -> None:
+    """Go prints such dates too; what follows is a message, with commas in it."""
+    text = '2026/11/29 21:25:17 INF Event stored event={"Kind":"REBALANCE","Node":"a"}\n' * 4
+    assert nvidia_csv.FORMAT.sniff(make_head("agent.log", text.encode(), True)) == 0
+
+
 BOX_570 = """Sun Nov 29 21:25:17 2026
 +-----------------------------------------------------------------------------------------+
 | NVIDIA-SMI 570.133.20             Driver Version: 570.133.20     CUDA Version: 12.8     |
@@ -294,9 +300,3 @@ def test_recognition() -> None:
         form = identify(make_head("x", text.encode(), True), FORMATS)
         assert form is not None
         assert form.name == name
-
-
-def test_a_log_with_slashed_dates_is_no_table() -> None:
-    """Go programs print nvidia-smi's form of a date too; the stamp of a table fills its cell."""
-    log = '2026/05/12 08:00:00 INF starting a=1,b=2\n2026/05/12 08:00:10 INF event={"Kind":"SPOT_ITN","Id":"x"}\n'
-    assert nvidia_csv.FORMAT.sniff(make_head("handler.log", log.encode(), True)) == 0

@@ -39,7 +39,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
             killed = True
             yield _kill(case, event)
     if not killed:
-        yield from _status(death)
+        yield from _status(case, death)
         yield from _nearby(case, death)
         yield from _counter(case, death)
         yield from _killed_child(death)
@@ -163,12 +163,16 @@ def kill_fields(event: Event) -> dict[str, object]:
     return fields
 
 
-def _status(death: Death) -> Iterator[Finding]:
+def _status(case: Case, death: Death) -> Iterator[Finding]:
+    spec = case.spec(death.entity, death.container)
+    limit = spec.fields.get("memory_limit_bytes") if spec is not None and death.container else None
+    known = {"container_limit_gib": round(limit / 1024**3, 3)} if isinstance(limit, int) else {}
     for event in death.witnesses:
         if event.fields.get("reason") == "OOMKilled" or event.fields.get("oom_killed"):
             code = event.fields.get("exit_code")
             name = "oomkilled_status" if code in (137, None) else "oomkilled_child"
-            yield conclude(name, event, event.fields)
+            own = {"container": death.container} if death.container else {}
+            yield conclude(name, event, {**event.fields, **own, **known})
             return
 
 

@@ -13,7 +13,18 @@ from functools import lru_cache
 import regex
 
 from ..layer import Layer
-from .container import autoheal, compose_prefix, cri, go_log, iso_prefix, klog, kubectl_prefix, logrus, slurm
+from .container import (
+    autoheal,
+    compose_prefix,
+    cri,
+    go_log,
+    iso_prefix,
+    klog,
+    kubectl_prefix,
+    logrus,
+    slurm,
+    slurm_daemon,
+)
 from .engine import c10, process, rank_prefix, ray, sglang, tracing, uvicorn, vllm
 from .identity import channel_of
 from .journal import (
@@ -72,6 +83,7 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     ("autoheal", autoheal),
     ("go-log", go_log),
     ("slurm", slurm),
+    ("slurm-daemon", slurm_daemon),
     ("process", process),
     ("vllm", vllm),
     ("sglang", sglang),
@@ -87,7 +99,7 @@ _BEGINS = {
     "iso": r"[\p{Nd}\p{No}]", "journal-monotonic": r"\[", "dmesg-ctime": r"[\[<a-z]", "dmesg-minute": r"[\[<a-z]",
     "dmesg-delta": r"[\[<a-z]", "dmesg-names": "[a-z]", "kmsg": r"[\d ]", "journal-short": r"[<\p{L}\d]",
     "journal-full": "[A-Z]", "journal-unix": "1", "journal-note": "[░-]", "klog": "[A-Z]", "logrus": "t",
-    "autoheal": r"\d", "go-log": r"\d", "slurm": "s",
+    "autoheal": r"\d", "go-log": r"\d", "slurm": "s", "slurm-daemon": r"\[",
     "process": r"\(", "sglang": r"\[", "c10": r"\[", "rank": r"\[", "uvicorn": "[A-Z]",
 }  # fmt: skip
 """How a text begins that has this envelope; those not named here are found anywhere in a line."""

@@ -1,7 +1,7 @@
 """What container tools put in front of a line, and the headers of the programs that run containers.
 
 docker compose and kubectl prefixes, CRI (`/var/log/pods`), plain ISO stamps, klog (Kubernetes), logrus
-(containerd, dockerd, CRI-O).
+(containerd, dockerd, CRI-O), zerolog's console (agents of a node), Slurm's daemons.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from ... import stamps
 from ...model import Scope
-from ..layer import Layer
+from ..layer import UNKNOWN, Layer
 from .identity import LEVELS
 
 LETTER = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL", "C": "CRITICAL", "D": "DEBUG"}
@@ -106,6 +106,7 @@ _GO_LOG = re.compile(
     r"(?:(?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) )?(?P<rest>.*)",
     re.DOTALL,
 )
+_NODE_FIELD = re.compile(r"\bnode[-_]name=(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)")
 _ZEROLOG = {"TRC": "DEBUG", "DBG": "DEBUG", "INF": "INFO", "WRN": "WARNING", "ERR": "ERROR", "FTL": "CRITICAL",
             "PNC": "CRITICAL"}  # fmt: skip
 
@@ -118,7 +119,23 @@ def go_log(text: str) -> Layer | None:
     level = found["level"]
     if stamp is None:
         return None
-    return Layer(found["rest"], stamp, "host" if level else "", level=_ZEROLOG.get(level or "", ""))
+    node = _NODE_FIELD.search(found["rest"]) if level else None
+    scope = Scope(host=node["host"]) if node else UNKNOWN
+    return Layer(found["rest"], stamp, "host" if level else "", level=_ZEROLOG.get(level or "", ""), scope=scope)
+
+
+_SLURM_DAEMON = re.compile(
+    r"\[(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3,6})?)\] "
+    r"(?P<rest>(?:error: |debug\d?: |sched(?:/\w+)?: |_\w+: |Killing JobId=|[Nn]odes? |[Ss]lurm|[Rr]equeu).*)",
+    re.DOTALL,
+)
+
+
+def slurm_daemon(text: str) -> Layer | None:
+    """`[2026-11-29T21:25:17.123] error: …` of slurmctld and slurmd: the stamp alone would be anybody's."""
+    found = _SLURM_DAEMON.match(text)
+    stamp = stamps.iso(found["stamp"], "host") if found else None
+    return Layer(found["rest"], stamp, "host", ident="slurm") if found and stamp else None
 
 
 _KLOG = re.compile(
