@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from ..clocks import zones
 from ..model import Finding
@@ -79,11 +80,23 @@ def _detection_delay_s(incident: Incident, root: Finding | None) -> float | None
 
 
 def not_ready_s(case: Case, incident: Incident) -> float | None:
-    """From the first death to the first readiness after the last one, be it of a replacement."""
-    times = [death.time_s for death in incident.deaths if death.time_s]
-    after = [moment for moment in _ready_s(case, incident.entity) if moment > max(times)] if times else []
-    begin = min((_begin_s(death) for death in incident.deaths if death.time_s), default=0.0)
-    return min(after) - begin if after else None
+    """Seconds without a ready engine: from each end to the next readiness, be it of a replacement.
+
+    What ended before it was ready lies in the gap of an earlier end. None where the last gap has no end in the bundle.
+    """
+    gaps = list(not_ready(case, incident))
+    return sum(until - since for since, until in gaps) if gaps and gaps[-1][1] < inf else None
+
+
+def not_ready(case: Case, incident: Incident) -> Iterator[tuple[float, float]]:
+    """Each span without a ready engine, as Unix times; the last may be open (infinite)."""
+    ready = sorted(_ready_s(case, incident.entity))
+    until = 0.0
+    for death in sorted((d for d in incident.deaths if d.time_s), key=lambda d: d.time_s or 0.0):
+        if death.time_s and death.time_s >= until:
+            since = max(_begin_s(death), until)
+            until = next((moment for moment in ready if moment > death.time_s), inf)
+            yield since, until
 
 
 def _begin_s(death: Death) -> float:

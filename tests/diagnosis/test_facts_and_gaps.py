@@ -255,3 +255,48 @@ def test_failures_of_another_day_are_another_incidents(b: ModuleType) -> None:
     w.fail("a", 200)
     w.answer("a", 201, 500)
     assert w.diagnosis().impact["failed_requests"] == 1
+
+
+def test_time_down_is_the_sum_of_the_gaps(b: ModuleType) -> None:
+    """Two ends with an hour of service between them: 90 s and 150 s, in the second of which a start failed."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.pod(gpus=2)
+    for source, moment in (("0.log", 0), ("1.log", 1030)):
+        w.start(source, moment, scope)
+        w.answer(source, moment + 900, scope=scope)
+        w.fail(source, moment + 1000, scope=scope)
+    w.start("2.log", 2050, scope, loaded=False)
+    w.fail("2.log", 2100, frames=b.LOADING, scope=scope)
+    w.start("3.log", 2120, scope)
+    impact = w.diagnosis().impact
+    assert impact["not_ready_s"] == pytest.approx(90 + 150, abs=2)
+    assert impact["gpu_idle_h"] == pytest.approx(2 * 240 / 3600, abs=0.01)
+
+
+def test_a_probe_that_fails_is_no_failed_request(b: ModuleType) -> None:
+    """503 on /health is the engine's answer to its probe; users lost the POST."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 100)
+    w.fail("a", 200)
+    for path in ("/health", "/v2/health/ready", "/metrics?x=1", "/v1/models", "/"):
+        w.add("a", 201, f'10.0.0.1:1 - "GET {path} HTTP/1.1" 503', "access", method="GET", path=path, status=503)
+    w.answer("a", 202, 500)
+    assert w.diagnosis().impact["failed_requests"] == 1
+
+
+def test_a_burst_that_stands_in_one_line_has_no_worst_minute(b: ModuleType) -> None:
+    """A thinned line counts for requests of other minutes; where the last of them lies in its own, it does not."""
+    for last_s, shown in ((700, None), (208, 31)):
+        w = b.World()
+        w.start("a", 0)
+        w.answer("a", 100)
+        w.fail("a", 200)
+        first, last = w.answer("a", 201, 500), w.answer("a", last_s, 500)
+        w.events.remove(first)
+        w.events.append(b.moved(first, count=30, last_line=last.locator.line))
+        w.answer("a", 800, 500)
+        impact = w.diagnosis().impact
+        assert impact["failed_requests"] == 32
+        assert impact.get("failed_requests_in_worst_minute") == shown
