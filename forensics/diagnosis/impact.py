@@ -73,8 +73,11 @@ def _is_front(case: Case, event: Event) -> bool:
 
 
 def _concerns(incident: Incident, event: Event) -> bool:
-    if incident.start_s is None or event.time.utc_s is None:
+    """True for an answer around an incident; of one without a time it is the only word about when it was."""
+    if event.time.utc_s is None:
         return False
+    if incident.start_s is None:
+        return not incident.deaths and incident.hypotheses[0].cause.id == "insufficient_evidence"
     end = max(incident.end_s or 0.0, incident.start_s) + AFTER_S
     return event.time.latest_s >= incident.start_s - BEFORE_S and event.time.earliest_s <= end
 

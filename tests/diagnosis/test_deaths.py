@@ -324,3 +324,25 @@ def test_the_end_of_another_service_of_a_compose_file(b: ModuleType) -> None:
     w.add("out.log", 305, "redis-1 exited with code 3", channel="container", level="")
     w.add("out.log", 306, "vllm-1 exited with code 1", channel="container", level="")
     assert {(d.entity, d.exit_code) for d in w.case().deaths} == {("ctr:vllm", 1), ("ctr:redis", 3)}
+
+
+def test_each_kill_of_a_restart_loop_is_a_death(b: ModuleType) -> None:
+    """The third container died 100 s after the second: another container's kill is another death, of the nearest run."""
+    w = b.World()
+    for n, (start, end) in enumerate(((0, 85), (90, 170), (185, 275))):
+        w.start(f"{n}.log", start, Scope(pod_uid=b.UID), ready=False)
+        w.add(f"{n}.log", end - 1, "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE)", scope=Scope(pod_uid=b.UID))
+        w.kill("dmesg", end, cid=f"{n}" * 64, pid=400 + n)
+        w.kill("dmesg", end + 0.1, cid=f"{n}" * 64, pid=500 + n, comm="vllm")
+    deaths = [d for d in w.case().deaths if d.witnesses]
+    assert [d.time_s - b.T0 for d in deaths if d.time_s] == [85, 170, 275]
+    assert [d.life.sources[0] for d in deaths if d.life] == ["0.log", "1.log", "2.log"]
+
+
+def test_a_pod_that_dies_at_once_dies_once(b: ModuleType) -> None:
+    """At the pod's limit the kernel takes all its containers in one moment."""
+    w = b.World()
+    w.start("0.log", 0, Scope(pod_uid=b.UID))
+    for n in range(3):
+        w.kill("dmesg", 300 + n * 0.1, "pod", cid=f"{n}" * 64, pid=400 + n)
+    assert len([d for d in w.case().deaths if d.witnesses]) == 1

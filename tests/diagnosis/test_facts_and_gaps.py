@@ -300,3 +300,16 @@ def test_a_burst_that_stands_in_one_line_has_no_worst_minute(b: ModuleType) -> N
         impact = w.diagnosis().impact
         assert impact["failed_requests"] == 32
         assert impact.get("failed_requests_in_worst_minute") == shown
+
+
+def test_a_gateway_is_the_only_word_about_the_cost(b: ModuleType) -> None:
+    """Nothing of the engine was saved, and nothing has a time but the gateway's answers."""
+    w = b.World()
+    w.pod()
+    for moment in (0, 70, 75):
+        text = f'"POST /v1/completions HTTP/1.1" 503 UF {moment}'
+        w.add("ingress.log", moment, text, "access", "plain", status=503, method="POST", path="/v1/completions")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "insufficient_evidence"
+    assert diagnosis.impact["gateway_errors"] == 3
+    assert diagnosis.impact["first_gateway_error_utc"] == "2026-05-12T08:00:00.000Z"
