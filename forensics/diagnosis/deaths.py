@@ -233,9 +233,12 @@ def _of_another_container(draft: _Draft, event: Event) -> bool:
 
 def _stopped(entity: str, when: float | None, lives: Sequence[Life]) -> Life | None:
     """The run whose log stops nearest to the time of a death: a killed process says nothing."""
-    ends = [(life, life.end.time.utc_s) for life in lives if life.entity == entity and life.end.time.utc_s is not None]
-    near = [(abs(when - end), n) for n, (_, end) in enumerate(ends) if when is not None and -JOIN_S <= when - end <= LINGER_S]
-    return ends[min(near)[1]][0] if near else None
+    near: dict[float, Life] = {}
+    for life in lives:
+        end = life.end.time.utc_s
+        if life.entity == entity and when is not None and end is not None and -JOIN_S <= when - end <= LINGER_S:
+            near.setdefault(abs(when - end), life)
+    return near[min(near)] if near else None
 
 
 def _gap(draft: _Draft, when: float | None, uncertainty_s: float, is_kill: bool) -> float | None:

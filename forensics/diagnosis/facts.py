@@ -309,9 +309,10 @@ def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     ]
     if counts:
         facts["restart_count"] = max(counts)
-    estimate: Mapping[str, Any] | None = load_time(case, incident.entity)
-    if estimate is not None and "load_time_s" not in facts and "probe_budget_s" in facts:
-        facts["load_time_s"] = estimate["load_time_s"]
+    estimate = load_time(case, incident.deaths[0]) if incident.deaths else None
+    if estimate is not None and "probe_budget_s" in facts:
+        for name in estimate.keys() & {"load_time_s", "earlier_load_time_s"}:
+            facts.setdefault(name, estimate[name])
     for ledger in build(case, incident)[:1]:
         for name, value in ledger.facts.items():
             facts.setdefault(name, value)

@@ -56,7 +56,11 @@ def uptime_s(case: Case, death: Death) -> float | None:
     times = [life.start.time for life in own if life.from_start]
     times += [event.time for event in case.of_entity(case.of_kind("container_started"), death.entity)]
     starts = [t.utc_s for t in times if t.utc_s is not None and t.uncertainty_s < START_SURE_S]
-    before = [moment for moment in starts if moment < death.time_s]
+    ended = 0.0
+    if death.life is None:  # a start before an earlier end is another run's
+        ends = (d.time_s for d in case.deaths if d.time_s and case.entities.same(d.entity, death.entity))
+        ended = max((moment for moment in ends if moment < death.time_s - LONGEST_GRACE_S), default=0.0)
+    before = [moment for moment in starts if ended - SURE_S <= moment < death.time_s]
     return death.time_s - max(before) if before else None
 
 
