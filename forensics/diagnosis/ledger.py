@@ -149,6 +149,10 @@ def kv_facts(case: Case, life: Life, kv_gib: float = 0.0) -> dict[str, float]:
         facts["kv_tokens"] = tokens
         if kv_gib > 0:
             facts["kv_bytes_per_token"] = round(kv_gib * GIB / tokens)
+    needed, refusal = values.get("kv_cache_needed_gib", (None, None))
+    refused = refusal.fields.get("max_model_len") if refusal is not None else None
+    if "kv_bytes_per_token" not in facts and needed and refused:
+        facts["kv_bytes_per_token"] = round(needed * GIB / refused)  # what one request of full length takes
     config = next(iter(case.of_kind("model_config")), None)
     if "kv_bytes_per_token" not in facts and config is not None:
         per_token = bytes_per_token(config.fields, arguments_of(case, life))

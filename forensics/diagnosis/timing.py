@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import inf
 
 from ..clocks import zones
-from ..model import Finding
+from ..model import Basis, Finding
 from .case import Case
 from .entities import LOG_CHANNELS
 from .model import Death, Incident
@@ -31,7 +31,29 @@ def measure(case: Case, incident: Incident, root: Finding | None) -> dict[str, f
     down = not_ready_s(case, incident)
     if down is not None:
         facts["outage_s"] = round(down, 1)
-    return facts
+    return facts | _timeouts_s(case, incident)
+
+
+_TIMEOUTS = (
+    ("start_timeout_s", "systemd.start_timeout", ("systemd.starting",)),
+    ("stop_timeout_s", "systemd.stop_timeout", ("systemd.stopping", "systemd.start_timeout")),
+)
+"""The name of a timeout of systemd, the line at which it ran out, and the lines at which its clock may have begun."""
+
+
+def _timeouts_s(case: Case, incident: Incident) -> dict[str, float]:
+    """How long systemd waited: from the last beginning to the line that tells of the timeout, of one unit."""
+    found: dict[str, float] = {}
+    for name, end, begins in _TIMEOUTS:
+        for ran_out in case.named(end):
+            if not case.entities.same(case.entities.of(ran_out.event), incident.entity):
+                continue
+            unit = ran_out.fields.get("unit")
+            spans = [_by_one_clock_s(f, ran_out) for f in case.named(*begins) if f.fields.get("unit") == unit]
+            known = [span for span in spans if span is not None and span > 0]
+            if known and name not in found:
+                found[name] = float(round(min(known)))
+    return found
 
 
 def repeated_hour(case: Case, incident: Incident) -> str:
@@ -70,6 +92,13 @@ def seconds_between(first: Finding, then: Finding) -> float | None:
     if a.utc_s is None or b.utc_s is None or max(a.uncertainty_s, b.uncertainty_s) > SURE_S or b.utc_s < a.utc_s:
         return None
     return b.utc_s - a.utc_s
+
+
+def _by_one_clock_s(first: Finding, then: Finding) -> float | None:
+    """Seconds between two dated lines of one file, which are right however wrong its clock is."""
+    a, b = first.time, then.time
+    dated = a.utc_s is not None and b.utc_s is not None and Basis.FILE_ORDER not in (a.basis, b.basis)
+    return (b.utc_s or 0.0) - (a.utc_s or 0.0) if dated and first.locator.source == then.locator.source else None
 
 
 def _detection_delay_s(incident: Incident, root: Finding | None) -> float | None:

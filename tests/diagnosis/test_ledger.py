@@ -153,3 +153,13 @@ def test_cards_that_differ_have_no_common_size(b: ModuleType) -> None:
     assert ledger.card_total_gib(w.case()) == pytest.approx(79.647, abs=0.01)
     w.add("smi", 1, "GPU 1", "gpu_state", "nvidia", memory_total_mib=46_068)
     assert ledger.card_total_gib(w.case()) is None
+
+
+def test_a_refusal_tells_bytes_per_token(b: ModuleType) -> None:
+    """20 GiB for one request of 131,072 tokens: 163,840 bytes each, though the run never sized its cache."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.add("a", 20, "Using max model len 131072")
+    w.fail("a", 60, "ValueError: To serve at least one request with the models's max seq len (131072), (20.00 GiB KV cache is"
+           " needed, which is larger than the available KV cache memory (4.91 GiB).", b.LOADING)  # fmt: skip
+    assert w.diagnosis().key_facts["kv_bytes_per_token"] == 163_840
