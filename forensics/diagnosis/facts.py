@@ -71,6 +71,7 @@ _TERM_FACTS = {
     "utilization": "gpu_memory_utilization",
     "budget": "requested_gib",
     "activation": "activation_peak_gib",
+    "remainder": "activation_and_other_gib",
     "weights": "weights_gib",
 }
 _COUNTED = ("container_state", "container_terminated", "container_waiting", "docker_state", "pod_status")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from ..model import Event, Finding
+from ..model import Event, Finding, Locator
 from ..signatures import Cause
 
 
@@ -157,9 +157,10 @@ class LedgerRow:
     """One term of the GPU memory equation."""
 
     term: str
-    """`total`, `utilization`, `budget`, `weights`, `activation`, `non_torch`, `graphs`, `kv_cache` …"""
+    """`total`, `utilization`, `budget`, `weights`, `activation`, `remainder`, `non_torch`, `graphs`, `kv_cache` …"""
     gib: float | None
-    evidence: Finding | None
+    place: Locator | None
+    """The line that prints it."""
     derived: bool
     """True when it follows from the other terms."""
 

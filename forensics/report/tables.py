@@ -9,6 +9,8 @@ from . import advice, escape, text
 from .view import one_of_each
 
 Doc = Mapping[str, Any]
+ROUNDED_GIB = 0.05
+"""Terms are printed with two decimals or one: a sum of them is off by this much."""
 MAX_OTHERS = 8
 """Rows in the table of other incidents; the JSON report has all."""
 
@@ -27,15 +29,20 @@ def ledgers(data: Doc) -> list[dict[str, Any]]:
 
 
 def equation(ledger: Doc, t: Doc) -> str:
-    """The ledger as one line of arithmetic, with what is known."""
+    """The ledger as one line of arithmetic, with what is known; none where it does not hold."""
     value = {row["term"]: row["value"] for row in ledger["rows"] if row["value"] is not None}
     if "budget" not in value:
         return ""
-    terms = [term for term in ("consumed", "weights", "non_torch", "activation") if term in value]
+    terms = [term for term in ("consumed", "weights", "non_torch", "activation", "remainder") if term in value]
     terms = [term for term in terms if not ("consumed" in value and term in ("weights", "non_torch"))]
     if not terms or "kv_cache" not in value:
         return ""
     parts = "".join(f" − {value[term]:.2f} {t['ledger'][term]}" for term in terms)
+    rest = value["budget"] - sum(value[term] for term in terms) - value["kv_cache"]
+    if rest < -ROUNDED_GIB:
+        return ""
+    if rest > ROUNDED_GIB:
+        parts += f" − {rest:.2f} {t['ledger_note']['untold']}"
     whole = ""
     if {"total", "utilization"} <= value.keys():
         whole = f"{value['total']:.2f} × {value['utilization']:g} = {value['budget']:.2f} GiB; "
