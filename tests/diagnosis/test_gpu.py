@@ -180,6 +180,22 @@ def test_a_second_process_on_the_card_is_foreign(b: ModuleType) -> None:
     assert [f.fields["foreign_name"] for f in found] == ["python3"]
 
 
+@pytest.mark.parametrize(("grows_at", "line"), [(3600, 61), (None, 1)])
+def test_a_neighbour_does_harm_when_it_grows(b: ModuleType, grows_at: int | None, line: int) -> None:
+    """It lived beside the engine for an hour; what it took then is the cause, not its first sample."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 4700)
+    w.fail("a", 4800)
+    held = [(60.0 * i, 2100.0 if grows_at is None or 60 * i < grows_at else 2100 + 2 * (60 * i - grows_at + 60))
+            for i in range(80)]  # fmt: skip
+    w.series("gpu_process_memory_mib", [(60.0 * i, 39_000) for i in range(80)], "e.csv", b.Scope(gpu="0", process="VLLM"))
+    w.series("gpu_process_memory_mib", held, "n.csv", b.Scope(gpu="0", pid=99, process="reranker"), first_line=1)
+    case = w.case()
+    (found,) = [f for f in gpu.rules(case, case.deaths[0]) if f.signature == "derived.foreign_process"]
+    assert (found.locator.line, found.fields.get("foreign_level_mib")) == (line, 2100.0 if grows_at else None)
+
+
 def test_a_card_that_is_smaller_than_its_name(b: ModuleType) -> None:
     """A MIG slice of an 80 GB card offers 19.5 GiB; a whole 80 GB card has 79."""
     for total, found in (("19.50 GiB", True), ("79.15 GiB", False)):

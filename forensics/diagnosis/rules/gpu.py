@@ -6,7 +6,8 @@ B reserved but unallocated, F free on the device, T total, r requested.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import regex
@@ -16,7 +17,7 @@ from ...signatures.fields import size_bytes
 from .. import rank
 from ..case import Case, conclude
 from ..model import Death, Life
-from ..trends import event_at, points_of
+from ..trends import Point, event_at, points_of
 from .oom_site import first_failure
 
 _OTHER_PROCESS = regex.compile(r"Process (\d+) has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
@@ -27,6 +28,8 @@ CONTEXT_GIB = 3.0
 MUCH_OUTSIDE_GIB = 8.0
 """More than any engine takes outside of torch's pool: somebody else is on the card."""
 MIN_FOREIGN_MIB = 256.0
+HELD_S = 600.0
+"""A neighbour that held its memory so long did no harm with it."""
 _NOMINAL = regex.compile(r"(?<![\d.])(\d{2,3}) ?GB?(?![\w.])|-(\d{1,3})[CQAB]\b")
 _SLICE = regex.compile(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\bGRID\b|-\d{1,3}[CQ]\b")
 
@@ -57,20 +60,29 @@ def _foreign(case: Case, death: Death) -> Iterator[Finding]:
     for gpu in sorted(by_gpu):
         columns = sorted(by_gpu[gpu], key=lambda s: -max(s.values))
         for column in columns[1:]:
-            points = points_of(column)
+            points = [p for p in points_of(column) if not death.time_s or p[0] <= death.time_s + 600.0]
             seen = bool(points) and (not death.time_s or points[0][0] <= death.time_s <= points[-1][0] + 600.0)
             apart = bool(points) and columns[0].scope.process != column.scope.process
             if seen and apart and max(column.values) >= MIN_FOREIGN_MIB:
-                place = event_at(column, points[0])
-                yield conclude(
-                    "foreign_process",
-                    place,
-                    {
-                        "foreign_pid": column.scope.pid,
-                        "foreign_name": column.scope.process,
-                        "foreign_peak_mib": max(column.values),
-                    },
-                )
+                onset, level = _growth(points)
+                fields = {
+                    "foreign_pid": column.scope.pid,
+                    "foreign_name": column.scope.process,
+                    "foreign_peak_mib": max(value for _, value, _ in points),
+                    **({"foreign_level_mib": level} if level is not None else {}),
+                }
+                yield conclude("foreign_process", event_at(column, onset), fields)
+
+
+def _growth(points: Sequence[Point]) -> tuple[Point, float | None]:
+    """Where a neighbour began to grow beyond what it had held long before; else where it was first seen."""
+    level = median(value for _, value, _ in points[: (len(points) + 1) // 2])
+    peak = max(value for _, value, _ in points)
+    calm = [n for n, (_, value, _) in enumerate(points) if value <= level + 0.02 * (peak - level)]
+    grown = points[calm[-1] + 1 :] if calm else []
+    if grown and peak - level >= MIN_FOREIGN_MIB and grown[0][0] - points[0][0] >= HELD_S:
+        return grown[0], level
+    return points[0], None
 
 
 def _smaller(case: Case, death: Death) -> Iterator[Finding]:
