@@ -249,3 +249,47 @@ def test_memory_that_nobody_names(b: ModuleType, allocated: str, processes: str,
     assert found == expected
     if "gpu_neighbour" in expected:
         assert str(w.diagnosis().verdict.confidence) == "likely"
+
+
+def _refused(b: ModuleType, needed: float, available: float, **settings: Any) -> Any:
+    """Yesterday's start got 30.2 GiB for its cache; today's is refused with `available`."""
+    w = b.World()
+    w.start("good.log", -90_000, gpu_memory_utilization=0.9, **settings)
+    w.answer("good.log", -80_000)
+    w.start("bad.log", 0, ready=False, loaded=False, gpu_memory_utilization=0.9)
+    w.add("bad.log", 25, "Model loading took 27.6000 GiB and 20.100000 seconds")
+    w.add("bad.log", 35, f"Available KV cache memory: {available:.2f} GiB")
+    w.fail("bad.log", 36, f"ValueError: To serve at least one request with the models's max seq len (40960), ({needed:.2f} GiB"
+           " KV cache is needed, which is larger than the available KV cache memory"
+           f" ({available:.2f} GiB).", b.LOADING, envelope="")  # fmt: skip
+    return w
+
+
+@pytest.mark.parametrize(
+    ("now_mib", "needed", "cause"),
+    [(46_068, 29.0, "gpu_oom.reserved_memory"), (49_140, 29.0, "gpu_oom.kv_max_len"), (46_068, 35.0, "gpu_oom.kv_max_len")],
+    ids=["ECC takes 3 GiB", "same card", "more than the card ever had"],
+)
+def test_a_card_that_became_smaller(b: ModuleType, now_mib: int, needed: float, cause: str) -> None:
+    """What fitted before does not fit since nvidia-smi shows less memory on the same card."""
+    w = _refused(b, needed, 27.4)
+    for source, when, total in (("before.txt", -95_000, 49_140), ("now.txt", 60, now_mib)):
+        w.add(source, when, "GPU 0", "gpu_state", "nvidia", pci_bus_id="0000:65:00", memory_total_mib=total)
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == cause
+    if cause == "gpu_oom.reserved_memory":
+        facts = diagnosis.key_facts
+        assert (facts["previous_kv_gib"], facts["gpu_total_before_mib"], facts["gpu_total_now_mib"]) == (30.2, 49_140, 46_068)
+
+
+@pytest.mark.parametrize(
+    ("profile", "settings", "cause"),
+    [("3g.40gb", {}, "gpu_oom.reserved_memory"), ("", {}, "gpu_oom.kv_max_len"),
+     ("3g.40gb", {"max_num_batched_tokens": 512}, "gpu_oom.kv_max_len")],
+    ids=["cut into slices", "nothing says that the card changed", "other settings"],
+)  # fmt: skip
+def test_a_card_that_was_cut_into_slices(b: ModuleType, profile: str, settings: dict[str, Any], cause: str) -> None:
+    """The same settings got far more yesterday; a MIG profile tells why, another batch size would as well."""
+    w = _refused(b, 10.0, 1.03, **settings)
+    w.add("smi-L.txt", None, "MIG", "gpu_state", "nvidia", uuid="MIG-1", **({"mig_profile": profile} if profile else {}))
+    assert w.diagnosis().verdict.cause.id == cause

@@ -14,7 +14,7 @@ import regex
 
 from ...model import Finding, Samples
 from ...signatures.fields import size_bytes
-from .. import rank
+from .. import ledger, rank
 from ..case import Case, conclude
 from ..model import Death, Life
 from ..trends import Point, event_at, points_of
@@ -40,6 +40,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     if failure is not None or _refused_start(death.life):
         yield from _foreign(case, death)
     yield from _smaller(case, death)
+    yield from _smaller_than_before(case, death)
     if failure is None:
         return
     numbers = _numbers(death.life, failure)
@@ -112,6 +113,69 @@ def _smaller(case: Case, death: Death) -> Iterator[Finding]:
                 },
             )
             return
+
+
+def _smaller_than_before(case: Case, death: Death) -> Iterator[Finding]:
+    """A start was refused for want of KV cache, and fitted as long as the card had its former size.
+
+    Either nvidia-smi showed more memory on the same card before, or an earlier run with the same settings got more
+    and the card is now cut into slices. ECC on a GDDR card, a MIG profile: nothing in the engine has changed.
+    """
+    life = death.life
+    values = ledger.values_of(life) if life is not None and life.ready is None else {}
+    if life is None or "kv_cache_needed_gib" not in values or "kv_available_gib" not in values:
+        return
+    (needed, _), (available, witness) = values["kv_cache_needed_gib"], values["kv_available_gib"]
+    share = ledger.arguments_of(case, life).get("gpu_memory_utilization") or 1.0
+    fields: dict[str, Any] = {"kv_available_gib": available}
+    totals = _shrunk_card(case)
+    if totals is not None:
+        fields |= {"gpu_total_before_mib": totals[0], "gpu_total_now_mib": totals[1]}
+        fields["gpu_shrunk_gib"] = round((totals[0] - totals[1]) / 1024, 2)
+    before = _earlier_kv_gib(case, life)
+    if before is not None and before > available:
+        fields["previous_kv_gib"] = before
+        if any(event.fields.get("mig_profile") for event in case.of_kind("gpu_state")):
+            fields.setdefault("gpu_shrunk_gib", round((before - available) / share, 2))
+    if needed <= available + fields.get("gpu_shrunk_gib", 0.0) * share:
+        yield conclude("gpu_smaller_than_before", witness.event, fields, (witness,))
+
+
+def _shrunk_card(case: Case) -> tuple[float, float] | None:
+    """Memory of a card in an earlier and in a later snapshot, in MiB, where it became notably less."""
+    seen: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for event in case.of_kind("gpu_state"):
+        place = str(event.fields.get("uuid") or event.fields.get("pci_bus_id") or event.fields.get("index", ""))
+        total, when = event.fields.get("memory_total_mib"), event.time.utc_s
+        if place and isinstance(total, int | float) and when is not None:
+            seen.setdefault((event.scope.host, place), []).append((when, float(total)))
+    for snapshots in seen.values():
+        first, last = min(snapshots)[1], max(snapshots)[1]
+        if last <= 0.98 * first:
+            return first, last
+    return None
+
+
+_SETTINGS = (
+    "model", "model_tag", "engine_version", "gpu_memory_utilization", "tensor_parallel_size", "pipeline_parallel_size",
+    "max_num_batched_tokens", "max_num_seqs", "quantization", "kv_cache_dtype", "enforce_eager",
+)  # fmt: skip
+"""What decides how much of a card is left for the KV cache; `max_model_len` does not."""
+
+
+def _earlier_kv_gib(case: Case, life: Life) -> float | None:
+    """What the last run with the same settings and weights got before this one, and served with."""
+    arguments, weights = ledger.arguments_of(case, life), ledger.values_of(life).get("weights_gib", (None,))[0]
+    found: list[tuple[float, float]] = []
+    for other in case.lives:
+        values, when, now = ledger.values_of(other), other.start.time.utc_s, life.start.time.utc_s
+        kv, loaded = (values.get(name, (None,))[0] for name in ("kv_available_gib", "weights_gib"))
+        if other.ready is None or when is None or now is None or when >= now or not (kv and loaded and weights):
+            continue
+        told = ledger.arguments_of(case, other)
+        if abs(loaded - weights) <= 0.01 * weights and all(told.get(k) == arguments.get(k) for k in _SETTINGS):
+            found.append((when, kv))
+    return max(found)[1] if found else None
 
 
 def named_cards(case: Case, entity: str) -> Iterator[tuple[str, float | None]]:
