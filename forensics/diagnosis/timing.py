@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import inf
 
 from ..clocks import zones
-from ..model import Basis, Finding
+from ..model import Basis, Event, Finding
 from .case import Case
 from .entities import LOG_CHANNELS
 from .model import Death, Incident
@@ -34,22 +34,20 @@ def measure(case: Case, incident: Incident, root: Finding | None) -> dict[str, f
     return facts | _timeouts_s(case, incident)
 
 
-_TIMEOUTS = (
-    ("start_timeout_s", "systemd.start_timeout", ("systemd.starting",)),
-    ("stop_timeout_s", "systemd.stop_timeout", ("systemd.stopping", "systemd.start_timeout")),
-)
-"""The name of a timeout of systemd, the line at which it ran out, and the lines at which its clock may have begun."""
+_STARTING = "Starting "
 
 
 def _timeouts_s(case: Case, incident: Incident) -> dict[str, float]:
     """How long systemd waited: from the last beginning to the line that tells of the timeout, of one unit."""
+    starting = [e for e in case.of_kind("log") if e.channel == "systemd" and e.text.startswith(_STARTING)]
+    stopping = [f.event for f in case.named("systemd.stopping", "systemd.start_timeout")]
     found: dict[str, float] = {}
-    for name, end, begins in _TIMEOUTS:
-        for ran_out in case.named(end):
-            if not case.entities.same(case.entities.of(ran_out.event), incident.entity):
-                continue
-            unit = ran_out.fields.get("unit")
-            spans = [_by_one_clock_s(f, ran_out) for f in case.named(*begins) if f.fields.get("unit") == unit]
+    for name, signature, begins in (
+        ("start_timeout_s", "systemd.start_timeout", starting),
+        ("stop_timeout_s", "systemd.stop_timeout", stopping),
+    ):
+        for end in case.of_entity((f.event for f in case.named(signature)), incident.entity):
+            spans = [_by_one_clock_s(begin, end) for begin in begins if begin.scope.unit == end.scope.unit]
             known = [span for span in spans if span is not None and span > 0]
             if known and name not in found:
                 found[name] = float(round(min(known)))
@@ -94,7 +92,7 @@ def seconds_between(first: Finding, then: Finding) -> float | None:
     return b.utc_s - a.utc_s
 
 
-def _by_one_clock_s(first: Finding, then: Finding) -> float | None:
+def _by_one_clock_s(first: Event, then: Event) -> float | None:
     """Seconds between two dated lines of one file, which are right however wrong its clock is."""
     a, b = first.time, then.time
     dated = a.utc_s is not None and b.utc_s is not None and Basis.FILE_ORDER not in (a.basis, b.basis)

@@ -105,7 +105,6 @@ def find(report: Report, owner: Owner) -> tuple[Attempt, ...]:
     starts = [e for e in report.timeline if e.kind == "container_started" and owner.owns(e) and known(e) is not None]
     drafts: list[tuple[Event | None, Life | None, Death | None]] = []
     homeless = list(main.deaths)
-    ended_s = 0.0
     for life in sorted(owner.lives, key=lambda x: (known(x.start) or 0.0, x.sources[0], x.start.locator.line)):
         death = next((d for d in homeless if d.life is not None and _same(d.life, life)), None)
         if death is not None:
@@ -113,9 +112,10 @@ def find(report: Report, owner: Owner) -> tuple[Attempt, ...]:
         first = known(life.start)
         if death is None and first is None and life.ready is None and life.phase is Phase.UNKNOWN:
             continue  # nothing of it is known
-        began = None if first is None else _container_start(starts, _earliest_s(life, first, ended_s), first + 5.0)
+        began = None if first is None else _container_start(starts, first - START_BEFORE_S, first + 5.0)
+        if began is None and first is not None:
+            began = _told_start(starts, death, first)
         drafts.append((began or life.start, life, death))
-        ended_s = max(ended_s, known(life.end) or 0.0)
     for death in homeless:
         began = _container_start(starts, 0.0, death.time_s) if death.time_s else None
         drafts.append((began if all(d[0] is not began for d in drafts) else None, None, death))
@@ -123,9 +123,13 @@ def find(report: Report, owner: Owner) -> tuple[Attempt, ...]:
     return tuple(Attempt(n, *draft) for n, draft in enumerate(drafts, 1))
 
 
-def _earliest_s(life: Life, first_s: float, ended_s: float) -> float:
-    """When the container of a run may have started: long before a log that begins in the middle of it."""
-    return first_s - START_BEFORE_S if life.from_start else min(ended_s, first_s - START_BEFORE_S)
+def _told_start(starts: Sequence[Event], death: Death | None, first_s: float) -> Event | None:
+    """The start that the status of a death names: long before a log that begins in the middle of the run."""
+    told = (event.fields.get("started_s") for event in (death.witnesses if death is not None else ()))
+    moment = next((float(when) for when in told if isinstance(when, int | float)), None)
+    if moment is None or moment >= first_s:
+        return None
+    return _container_start(starts, moment - SAME_START_S, moment + SAME_START_S)
 
 
 def _same(one: Life, other: Life) -> bool:

@@ -19,7 +19,8 @@ def ledgers(data: Doc) -> list[dict[str, Any]]:
     """Ledgers without repeats: runs that print the same figures are counted."""
     found: list[tuple[set[tuple[str, Any]], dict[str, Any]]] = []
     for ledger in sorted(data["ledger"], key=lambda x: -len(x["rows"])):
-        terms = {(row["term"], row["value"]) for row in ledger["rows"] if row["line"]}
+        own = [row for row in ledger["rows"] if row["source"] == ledger["source"]]
+        terms = {(row["term"], row["value"]) for row in own}
         known = next((shown for wider, shown in found if terms <= wider), None)
         if known is not None:
             known["same"] += 1
