@@ -158,6 +158,7 @@ DERIVED: dict[str, Derived] = {
                 "oom_counter",
                 "evicted_over_request",
                 "oomkilled_child",
+                "gpu_smaller_than_before",
                 "gpu_smaller_than_named",
                 "probe_budget_short",
                 "kv_saturated",

@@ -20,6 +20,7 @@ ONE_INCIDENT_S = 12 * 3600.0
 JOIN_S = 45.0
 """Witnesses this close belong together."""
 UNDATED_S = 3600.0
+SAME_KILL_S = 5.0
 LINGER_S = 180.0
 """A container may outlive its dead engine this long (watchdogs, grace periods)."""
 RESTART_S = 600.0
@@ -240,7 +241,7 @@ def _add(drafts: list[_Draft], event: Event, entity: str, is_kill: bool, lives: 
     best: _Draft | None = None
     distance = float("inf")
     for draft in drafts:
-        if draft.entity != entity:
+        if draft.entity != entity or _of_another_container(draft, event):
             continue
         gap = _gap(draft, when, event.time.uncertainty_s, is_kill)
         if gap is not None and gap < distance:
@@ -253,13 +254,30 @@ def _add(drafts: list[_Draft], event: Event, entity: str, is_kill: bool, lives: 
         best.time_s = when
 
 
+def _of_another_container(draft: _Draft, event: Event) -> bool:
+    """True when the kernel kills in one container after another: in a restart loop each kill is a death of its own.
+
+    Those of one moment are one death: a kill at the pod's limit takes all its containers.
+    """
+    if event.kind != "kernel_oom" or not event.scope.container_id or event.time.utc_s is None:
+        return False
+    return any(
+        kill.kind == "kernel_oom"
+        and kill.scope.container_id not in ("", event.scope.container_id)
+        and kill.time.utc_s is not None
+        and abs(event.time.utc_s - kill.time.utc_s) > SAME_KILL_S
+        for kill in draft.witnesses
+    )
+
+
 def _stopped(entity: str, when: float | None, lives: Sequence[Life]) -> Life | None:
-    """The run whose log just stops at the time of a death: a killed process says nothing."""
+    """The run whose log stops nearest to the time of a death: a killed process says nothing."""
+    near: dict[float, Life] = {}
     for life in lives:
         end = life.end.time.utc_s
         if life.entity == entity and when is not None and end is not None and -JOIN_S <= when - end <= LINGER_S:
-            return life
-    return None
+            near.setdefault(abs(when - end), life)
+    return near[min(near)] if near else None
 
 
 def _gap(draft: _Draft, when: float | None, uncertainty_s: float, is_kill: bool) -> float | None:

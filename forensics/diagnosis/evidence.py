@@ -53,13 +53,14 @@ def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         findings, key=lambda f: (f.time.uncertainty_s, f.time.utc_s or 0.0, f.locator.source, f.locator.order)
     )
     for finding in ordered:
-        if not any(_same_fact(other, finding) for other in kept):
+        if not any(same_fact(other, finding) for other in kept):
             kept.append(finding)
     kept.sort(key=order)
     return tuple(kept)
 
 
-def _same_fact(one: Finding, other: Finding) -> bool:
+def same_fact(one: Finding, other: Finding) -> bool:
+    """True for two sources, or two lines, that tell of one thing."""
     if one.signature != other.signature or one.event.kind != other.event.kind:
         return False
     a, b = one.time, other.time

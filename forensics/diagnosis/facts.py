@@ -7,11 +7,13 @@ verdict. A stronger source overwrites a weaker one, so a number of the failing l
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from ..model import Finding
 from . import timing
 from .case import Case
+from .evidence import same_fact
 from .judge import first_cause
 from .ledger import arguments_of, build, kv_facts, values_of
 from .model import Incident, Life
@@ -91,6 +93,7 @@ _LEDGER = (
     "nofile_limit",
 )
 MAX_REPEATS = 5
+MOST_OF_IT = 0.5
 SKEW_S = 5.0
 """A clock this much off is worth a number."""
 _OBSERVED = frozenset(
@@ -148,6 +151,7 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     # the first finding speaks last: its numbers are those of the first failure
     for finding in (*reversed(incident.hypotheses[0].supporting), *reversed(incident.hypotheses[0].decisive)):
         _evidence(finding, facts)
+    _copies(case, incident, facts)
     _deaths(case, incident, facts)
     _repeats(incident, facts)
     _refused_starts(case, incident, facts)
@@ -157,10 +161,15 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     if twice:
         facts["repeated_hour_local"] = twice
     _curves(case, incident, facts)
-    if incident.hypotheses[0].cause.id == "host_oom.node":
+    cause, ground = incident.hypotheses[0].cause.id, incident.hypotheses[0].decisive
+    if cause == "host_oom.node":
         _node(case, incident, facts)
-    if incident.hypotheses[0].cause.id == "ray_oom":
+    if cause == "ray_oom":
         _ray_node(case, facts)
+    if cause == "gpu_oom.other_process":
+        _holder(case, facts)
+    if cause == "host_oom.node" or any(finding.signature.startswith("oomd.") for finding in ground):
+        _consumer(case, incident, facts)
     if life is not None and "kv_bytes_per_token" not in facts:
         facts |= {name: value for name, value in kv_facts(case, life).items() if name not in facts}
     if "gpu_total_gib" not in facts:
@@ -240,7 +249,7 @@ def _specification(case: Case, incident: Incident, facts: dict[str, Any]) -> Non
     if limit:
         facts["container_limit_kib"] = int(limit) // 1024
         facts["container_limit_gib"] = round(int(limit) / 1024**3, 2)
-    for name in ("gpus", "grace_s"):
+    for name in ("gpus", "grace_s", "start_timeout_s"):
         if spec.fields.get(name) is not None:
             facts[name] = spec.fields[name]
     for probe, seconds in budgets_s(spec.fields).items():
@@ -260,6 +269,18 @@ def _evidence(finding: Finding, facts: dict[str, Any]) -> None:
     free = finding.fields.get("gpu_free_gib")
     if isinstance(free, int | float):
         facts["gpu_free_mib"] = round(free * 1024, 2)
+
+
+def _copies(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """Numbers of the other lines that tell of what decides: the nearest witness is not always the most talkative."""
+    for finding in incident.hypotheses[0].decisive:
+        for copy in case.named(finding.signature):
+            owner = case.entities.of(copy.event)
+            mine = not owner or owner.startswith("file:") or case.entities.same(owner, incident.entity)
+            if mine and copy.fields and copy.locator != finding.locator and same_fact(finding, copy):
+                told: dict[str, Any] = {}
+                _evidence(copy, told)
+                facts.update({name: value for name, value in told.items() if name not in facts})
 
 
 def _count_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
@@ -322,6 +343,32 @@ def _node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
             facts["largest_task_rss_at_its_kill_kib"] = rss  # it outlived the first kill and grew on
 
 
+def _holder(case: Case, facts: dict[str, Any]) -> None:
+    """Who holds the card that a start found full: the process with most memory in a snapshot, and with enough of it."""
+    total, free = facts.get("gpu_total_gib"), facts.get("gpu_free_gib")
+    if not isinstance(total, int | float) or not isinstance(free, int | float) or "tried_to_allocate_gib" in facts:
+        return
+    held = [e for e in case.of_kind("gpu_process") if isinstance(e.fields.get("used_mib"), int | float)]
+    largest = max(held, key=lambda e: e.fields["used_mib"], default=None)
+    if largest is not None and largest.fields["used_mib"] >= MOST_OF_IT * (total - free) * 1024:
+        facts |= {
+            f"foreign_{key}": largest.fields[key] for key in ("pid", "name", "used_mib") if key in largest.fields
+        }
+
+
+def _consumer(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """Who held most of the host's memory in a process list, where it was not the victim, and how much there is."""
+    status = [f for f in case.named("oomd.earlyoom_status") if (f.time.utc_s or inf) <= (incident.start_s or 0.0)]
+    if status:
+        facts |= {name: value for name, value in status[-1].fields.items() if name not in facts}
+    known = [e for e in case.of_kind("process") if isinstance(e.fields.get("rss_kib"), int)]
+    largest = max(known, key=lambda e: e.fields["rss_kib"], default=None)
+    if largest is not None and largest.fields.get("pid") != facts.get("victim_pid"):
+        facts.setdefault("largest_process_pid", largest.fields.get("pid"))
+        facts.setdefault("largest_process_rss_kib", largest.fields["rss_kib"])
+        facts.setdefault("largest_process", str(largest.fields.get("command", ""))[:80])
+
+
 def _ray_node(case: Case, facts: dict[str, Any]) -> None:
     """Who held most memory when Ray's monitor looked: often not the worker that it killed."""
     for event in case.events:
@@ -345,9 +392,22 @@ def _curves(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     own = [t for t in peaks if case.entities.same(t.entity, incident.entity)] or peaks
     if own:
         facts["gpu_memory_peak_mib"] = max(t.maximum for t in own)
-    for event in case.of_entity(case.of_kind("metrics"), incident.entity):
-        if event.fields.get("preemptions_total") is not None:
-            facts["preemptions_total"] = event.fields["preemptions_total"]
+    _preemptions(case, incident, facts)
+
+
+def _preemptions(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """The counter as the last scrape shows it, and how much it grew since the first one (a restart begins at zero)."""
+    served = {case.entities.key(life.entity) for life in case.lives}
+    counts = []
+    for event in case.of_kind("metrics"):
+        owner = case.entities.of(event)
+        mine = case.entities.same(owner, incident.entity) if owner else len(served) <= 1
+        if mine and event.fields.get("preemptions_total") is not None:
+            counts.append(event.fields["preemptions_total"])
+    if counts:
+        facts["preemptions_total"] = counts[-1]
+    if len(counts) > 1 and counts == sorted(counts):
+        facts |= {"preemptions_at_first": counts[0], "preemptions_grew_by": counts[-1] - counts[0]}
 
 
 def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
@@ -367,9 +427,10 @@ def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     own = [event for event in counted if incident.container and event.scope.container == incident.container]
     if counted:
         facts["restart_count"] = max(int(event.fields["restart_count"]) for event in own or counted)
-    estimate: Mapping[str, Any] | None = load_time(case, incident.entity)
-    if estimate is not None and "load_time_s" not in facts and "probe_budget_s" in facts:
-        facts["load_time_s"] = estimate["load_time_s"]
+    estimate = load_time(case, incident.deaths[0]) if incident.deaths else None
+    if estimate is not None and "probe_budget_s" in facts:
+        for name in estimate.keys() & {"load_time_s", "earlier_load_time_s"}:
+            facts.setdefault(name, estimate[name])
     for ledger in build(case, incident)[:1]:
         for name, value in ledger.facts.items():
             facts.setdefault(name, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..model import Finding
+from ..model import Finding, Locator
 from .case import Case
 from .model import Incident, Ledger, LedgerRow, Life
 
@@ -65,11 +65,11 @@ def of_life(case: Case, life: Life) -> Ledger | None:
     """The ledger of one run; none when fewer than two of its terms are known."""
     values = values_of(life)
     known: dict[str, float] = {}
-    evidence: dict[str, Finding] = {}
+    places: dict[str, Locator] = {}
     for term, names in _TERMS:
         for name in names:
             if name in values and isinstance(values[name][0], int | float):
-                known[term], evidence[term] = float(values[name][0]), values[name][1]
+                known[term], places[term] = float(values[name][0]), values[name][1].locator
                 break
     arguments = arguments_of(case, life)
     if "utilization" not in known:
@@ -80,19 +80,19 @@ def of_life(case: Case, life: Life) -> Ledger | None:
         elif default is not None:
             known["utilization"] = default
     if "total" not in known:
-        card = card_total_gib(case)
-        if card is not None:
-            known["total"] = card
+        card = card_of(case)
+        if card is not None and _fits(known, card[0]):
+            known["total"], places["total"] = card
     if len(known.keys() & {"weights", "kv_cache", "budget", "consumed"}) < 2:
         return None
     derived = _derive(known)
     rows = tuple(
-        LedgerRow(term, round(known[term], 3), evidence.get(term), term in derived)
+        LedgerRow(term, round(known[term], 3), places.get(term), term in derived)
         for term, _ in _TERMS
         if term in known
     )
     kv = kv_facts(case, life, known.get("kv_cache", 0.0))
-    return Ledger(life.entity, life.sources[0], rows, _difference(known, derived), kv)
+    return Ledger(life.entity, life.sources[0], rows, _difference(known), kv)
 
 
 def default_utilization(version: str) -> float | None:
@@ -103,14 +103,19 @@ def default_utilization(version: str) -> float | None:
     return 0.92 if (int(parts[0]), int(parts[1])) >= (0, 20) else 0.90
 
 
-def card_total_gib(case: Case) -> float | None:
-    """Total memory of the cards as nvidia-smi shows it, when all cards of the bundle are alike."""
-    totals = {
-        float(value)
+def card_of(case: Case) -> tuple[float, Locator] | None:
+    """Total memory of the cards as nvidia-smi shows it, and where, when all cards of the bundle are alike."""
+    totals = [
+        (round(float(value) / 1024, 3), event.locator)
         for event in case.of_kind("gpu_state")
         if isinstance(value := event.fields.get("memory_total_mib"), int | float)
-    }
-    return round(totals.pop() / 1024, 3) if len(totals) == 1 else None
+    ]
+    return totals[0] if len({total for total, _ in totals}) == 1 else None
+
+
+def _fits(known: Mapping[str, float], total: float) -> bool:
+    """False for a card that cannot hold what a run put on its own: the run was another machine's."""
+    return known.get("weights", 0.0) + known.get("kv_cache", 0.0) <= total
 
 
 def _derive(known: dict[str, float]) -> set[str]:
@@ -132,11 +137,10 @@ def _derive(known: dict[str, float]) -> set[str]:
     return derived
 
 
-def _difference(known: Mapping[str, float], derived: set[str]) -> float | None:
+def _difference(known: Mapping[str, float]) -> float | None:
     """Budget minus all terms; none unless every term was printed."""
     fixed = known.get("consumed", known.get("weights", 0.0) + known.get("non_torch", 0.0))
-    needed = {"budget", "activation", "kv_cache"}
-    if not needed <= known.keys() or derived & {"activation"} or not ({"weights", "consumed"} & known.keys()):
+    if not {"budget", "activation", "kv_cache"} <= known.keys() or not ({"weights", "consumed"} & known.keys()):
         return None
     return round(known["budget"] - fixed - known["activation"] - known["kv_cache"], 3)
 
@@ -152,6 +156,10 @@ def kv_facts(case: Case, life: Life, kv_gib: float = 0.0) -> dict[str, float]:
         facts["kv_tokens"] = tokens
         if kv_gib > 0:
             facts["kv_bytes_per_token"] = round(kv_gib * GIB / tokens)
+    needed, refusal = values.get("kv_cache_needed_gib", (None, None))
+    refused = refusal.fields.get("max_model_len") if refusal is not None else None
+    if "kv_bytes_per_token" not in facts and needed and refused:
+        facts["kv_bytes_per_token"] = round(needed * GIB / refused)  # what one request of full length takes
     config = next(iter(case.of_kind("model_config")), None)
     if "kv_bytes_per_token" not in facts and config is not None:
         per_token = bytes_per_token(config.fields, arguments_of(case, life))

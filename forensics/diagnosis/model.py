@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from ..model import Event, Finding
+from ..model import Event, Finding, Locator
 from ..signatures import Cause
 
 
@@ -169,7 +169,8 @@ class LedgerRow:
     CUDA memory together), `graphs`, `kv_cache` …
     """
     gib: float | None
-    evidence: Finding | None
+    place: Locator | None
+    """The line that prints it."""
     derived: bool
     """True when it follows from the other terms."""
 

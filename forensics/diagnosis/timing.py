@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from ..clocks import zones
-from ..model import Finding
+from ..model import Basis, Event, Finding
 from .case import Case
 from .entities import LOG_CHANNELS
 from .model import Death, Incident
@@ -30,7 +31,27 @@ def measure(case: Case, incident: Incident, root: Finding | None) -> dict[str, f
     down = not_ready_s(case, incident)
     if down is not None:
         facts["outage_s"] = round(down, 1)
-    return facts
+    return facts | _timeouts_s(case, incident)
+
+
+_STARTING = "Starting "
+
+
+def _timeouts_s(case: Case, incident: Incident) -> dict[str, float]:
+    """How long systemd waited: from the last beginning to the line that tells of the timeout, of one unit."""
+    starting = [e for e in case.of_kind("log") if e.channel == "systemd" and e.text.startswith(_STARTING)]
+    stopping = [f.event for f in case.named("systemd.stopping", "systemd.start_timeout")]
+    found: dict[str, float] = {}
+    for name, signature, begins in (
+        ("start_timeout_s", "systemd.start_timeout", starting),
+        ("stop_timeout_s", "systemd.stop_timeout", stopping),
+    ):
+        for end in case.of_entity((f.event for f in case.named(signature)), incident.entity):
+            spans = [_by_one_clock_s(begin, end) for begin in begins if begin.scope.unit == end.scope.unit]
+            known = [span for span in spans if span is not None and span > 0]
+            if known and name not in found:
+                found[name] = float(round(min(known)))
+    return found
 
 
 def repeated_hour(case: Case, incident: Incident) -> str:
@@ -55,7 +76,11 @@ def uptime_s(case: Case, death: Death) -> float | None:
     times = [life.start.time for life in own if life.from_start]
     times += [event.time for event in case.of_entity(case.of_kind("container_started"), death.entity)]
     starts = [t.utc_s for t in times if t.utc_s is not None and t.uncertainty_s < START_SURE_S]
-    before = [moment for moment in starts if moment < death.time_s]
+    ended = 0.0
+    if death.life is None:  # a start before an earlier end is another run's
+        ends = (d.time_s for d in case.deaths if d.time_s and case.entities.same(d.entity, death.entity))
+        ended = max((moment for moment in ends if moment < death.time_s - LONGEST_GRACE_S), default=0.0)
+    before = [moment for moment in starts if ended - SURE_S <= moment < death.time_s]
     return death.time_s - max(before) if before else None
 
 
@@ -65,6 +90,13 @@ def seconds_between(first: Finding, then: Finding) -> float | None:
     if a.utc_s is None or b.utc_s is None or max(a.uncertainty_s, b.uncertainty_s) > SURE_S or b.utc_s < a.utc_s:
         return None
     return b.utc_s - a.utc_s
+
+
+def _by_one_clock_s(first: Event, then: Event) -> float | None:
+    """Seconds between two dated lines of one file, which are right however wrong its clock is."""
+    a, b = first.time, then.time
+    dated = a.utc_s is not None and b.utc_s is not None and Basis.FILE_ORDER not in (a.basis, b.basis)
+    return (b.utc_s or 0.0) - (a.utc_s or 0.0) if dated and first.locator.source == then.locator.source else None
 
 
 def _detection_delay_s(incident: Incident, root: Finding | None) -> float | None:
@@ -79,11 +111,23 @@ def _detection_delay_s(incident: Incident, root: Finding | None) -> float | None
 
 
 def not_ready_s(case: Case, incident: Incident) -> float | None:
-    """From the first death to the first readiness after the last one, be it of a replacement."""
-    times = [death.time_s for death in incident.deaths if death.time_s]
-    after = [moment for moment in _ready_s(case, incident.entity) if moment > max(times)] if times else []
-    begin = min((_begin_s(death) for death in incident.deaths if death.time_s), default=0.0)
-    return min(after) - begin if after else None
+    """Seconds without a ready engine: from each end to the next readiness, be it of a replacement.
+
+    What ended before it was ready lies in the gap of an earlier end. None where the last gap has no end in the bundle.
+    """
+    gaps = list(not_ready(case, incident))
+    return sum(until - since for since, until in gaps) if gaps and gaps[-1][1] < inf else None
+
+
+def not_ready(case: Case, incident: Incident) -> Iterator[tuple[float, float]]:
+    """Each span without a ready engine, as Unix times; the last may be open (infinite)."""
+    ready = sorted(_ready_s(case, incident.entity))
+    until = 0.0
+    for death in sorted((d for d in incident.deaths if d.time_s), key=lambda d: d.time_s or 0.0):
+        if death.time_s and death.time_s >= until:
+            since = max(_begin_s(death), until)
+            until = next((moment for moment in ready if moment > death.time_s), inf)
+            yield since, until
 
 
 def _begin_s(death: Death) -> float:

@@ -8,13 +8,10 @@ them could interleave.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
-
-import regex
 
 from ..model import Event, Locator
 from . import kernel_oom_lines as lines
@@ -25,7 +22,6 @@ from .records import Record
 
 MAX_GAP = 3000
 """Lines of other speakers that may lie between two lines of one report."""
-_DIGITS = regex.compile(r"[0-9a-f]{12,}|\d+")
 
 
 class _Assembly:
@@ -34,7 +30,6 @@ class _Assembly:
         self.events: list[Event] = []
         self.used: set[int] = set()
         self._group = Group()
-        self._storms: dict[str, list[int]] = {}
 
     def take(self, record: Record, text: str, numbers: Sequence[int]) -> None:
         group = self._group
@@ -61,7 +56,6 @@ class _Assembly:
 
     def _kill(self, kill: Kill) -> None:
         group = self._group
-        self._storms.setdefault(_DIGITS.sub("#", kill.record.raw), []).append(kill.record.line)
         last = group.kills[-1] if group.kills else None
         if last is not None and last.group and not group.open:
             last.members.append(kill)
@@ -188,16 +182,8 @@ class _Assembly:
         )
 
     def finish(self) -> Assembled:
-        """All kills; a thinned line does not count those that are events of their own."""
         self.close()
-        return Assembled(tuple(self._counted(event) for event in self.events), frozenset(self.used))
-
-    def _counted(self, event: Event) -> Event:
-        if event.count <= 1 or event.last_line is None:
-            return event
-        equal = sorted(self._storms.get(_DIGITS.sub("#", event.raw), []))
-        own = bisect_left(equal, event.last_line) - bisect_right(equal, event.locator.line)
-        return replace(event, count=max(1, event.count - max(own, 0)))
+        return Assembled(tuple(self.events), frozenset(self.used))
 
 
 def assemble(records: Sequence[Record], source: str) -> Assembled:

@@ -80,6 +80,7 @@ def join_kills(records: Sequence[Record], source: str, taken: frozenset[int] = f
         elif (text.startswith("Memory on ") or "worker(s)" in text) and _OPENING.match(text):
             close()
             kill = _Kill(record, [text.strip()], record.line, [record.line])
+            kill.in_users = text.rstrip().endswith((_USERS, f"{_USERS}:"))  # up to 2.54 in the same line
         elif kill is not None and text.startswith(_USERS):
             kill.in_users = True
             _take(kill, record)

@@ -57,7 +57,7 @@ DIALECT = Dialect(
         "ain process exited, code=", "ontrol process exited, code=", "killed by the OOM killer",
         "systemd-oomd killed", "Failed with result", "entered failed state", "Scheduled restart job",
         "Start request repeated too quickly", "timed out. ", "Watchdog timeout (", "with signal SIG",
-        "]: Started ", "]: Stopped ", '"Started ', '"Stopped ',
+        "]: Started ", "]: Starting ", "]: Stopped ", '"Started ', '"Starting ', '"Stopped ',
     ),
     refine=refine,
 )  # fmt: skip

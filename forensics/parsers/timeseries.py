@@ -156,7 +156,8 @@ def _column(name: str, hint: str) -> tuple[tuple[str, float] | None, Scope]:
         return meaning(labels["metric"] or hint), scope_of(dict(_LABEL.findall(labels["labels"])))
     known = meaning(name)
     if known is None and name.lower() in ("value", "working_set", "bytes", "usage"):
-        known = meaning(hint) or meaning(f"{hint}_bytes")
+        words = [hint, *regex.findall(r"[A-Za-z_:][\w:]+", hint)]  # `prom-container_memory_working_set_bytes`
+        known = next(filter(None, map(meaning, (*words, f"{hint}_bytes"))), None)
     return known, Scope()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import regex
@@ -148,7 +149,7 @@ def summary(
     d = report.diagnosis
     main = d.incidents[0]
     ends = sorted(filter(None, (a.end_s for a in attempts)))
-    start_s = main.start_s if main.start_s is not None else next(iter(ends), None)
+    start_s = main.start_s if main.start_s is not None else next(iter(ends), _first_failure_s(d.impact))
     end_s = main.end_s if main.end_s is not None else max(ends, default=None)
     name = main.entity.partition(":")[2]
     what = d.verdict.cause.title[language] + (text.fill(" – `{name}`", {"name": name}) or "" if name else "")
@@ -171,6 +172,12 @@ def summary(
     if advice["avoid"]:
         lines.append({"key": "avoid", "text": advice["avoid"][0]})
     return lines
+
+
+def _first_failure_s(cost: Mapping[str, Any]) -> float | None:
+    """When a gateway first answered with an error, as Unix time: all that is known where nothing shows an end."""
+    first = cost.get("first_gateway_error_utc")
+    return datetime.fromisoformat(str(first)).timestamp() if first else None
 
 
 def _because(report: Report, language: str) -> str:

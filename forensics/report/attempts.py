@@ -113,12 +113,23 @@ def find(report: Report, owner: Owner) -> tuple[Attempt, ...]:
         if death is None and first is None and life.ready is None and life.phase is Phase.UNKNOWN:
             continue  # nothing of it is known
         began = None if first is None else _container_start(starts, first - START_BEFORE_S, first + 5.0)
+        if began is None and first is not None:
+            began = _told_start(starts, death, first)
         drafts.append((began or life.start, life, death))
     for death in homeless:
         began = _container_start(starts, 0.0, death.time_s) if death.time_s else None
         drafts.append((began if all(d[0] is not began for d in drafts) else None, None, death))
     drafts.sort(key=lambda d: known(d[0]) or (d[2].time_s if d[2] and d[2].time_s else float("inf")))
     return tuple(Attempt(n, *draft) for n, draft in enumerate(drafts, 1))
+
+
+def _told_start(starts: Sequence[Event], death: Death | None, first_s: float) -> Event | None:
+    """The start that the status of a death names: long before a log that begins in the middle of the run."""
+    told = (event.fields.get("started_s") for event in (death.witnesses if death is not None else ()))
+    moment = next((float(when) for when in told if isinstance(when, int | float)), None)
+    if moment is None or moment >= first_s:
+        return None
+    return _container_start(starts, moment - SAME_START_S, moment + SAME_START_S)
 
 
 def _same(one: Life, other: Life) -> bool:

@@ -128,8 +128,8 @@ def ledger(item: Ledger) -> dict[str, Any]:
                 "term": row.term,
                 "value": row.gib,
                 "derived": row.derived,
-                "source": row.evidence.locator.source if row.evidence else None,
-                "line": row.evidence.locator.line if row.evidence else None,
+                "source": row.place.source if row.place else None,
+                "line": row.place.line if row.place else None,
             }
             for row in item.rows
         ],

@@ -79,6 +79,7 @@ class Story:
         self._root_names = {name for name in here if not name.startswith("derived.")}
         self._witnesses = {e.locator for death in main.deaths for e in death.witnesses}
         self._starts = {a.started.locator for a in attempts if a.started}
+        self._starts |= {a.life.start.locator for a in attempts if a.life and not a.life.from_start}
         self._ready = {a.life.ready.locator for a in attempts if a.life and a.life.ready}
         self._from_s = main.start_s
         self._dated = sum(attempt_stage.known(e) is not None for e in report.timeline) * 2 > len(report.timeline)
@@ -106,6 +107,7 @@ class Story:
         events = list(self._report.timeline)
         events += [e for death in d.incidents[0].deaths for e in death.witnesses]
         events += [a.started for a in self._attempts if a.started]
+        events += [a.life.start for a in self._attempts if a.life and not a.life.from_start]
         events += [a.life.ready for a in self._attempts if a.life and a.life.ready]
         events += [f.event for f in d.verdict.evidence]
         if self._dated:

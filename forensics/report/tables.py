@@ -9,6 +9,8 @@ from . import advice, escape, text
 from .view import one_of_each
 
 Doc = Mapping[str, Any]
+ROUNDED_GIB = 0.05
+"""Terms are printed with two decimals or one: a sum of them is off by this much."""
 MAX_OTHERS = 8
 """Rows in the table of other incidents; the JSON report has all."""
 
@@ -17,7 +19,8 @@ def ledgers(data: Doc) -> list[dict[str, Any]]:
     """Ledgers without repeats: runs that print the same figures are counted."""
     found: list[tuple[set[tuple[str, Any]], dict[str, Any]]] = []
     for ledger in sorted(data["ledger"], key=lambda x: -len(x["rows"])):
-        terms = {(row["term"], row["value"]) for row in ledger["rows"] if row["line"]}
+        own = [row for row in ledger["rows"] if row["source"] == ledger["source"]]
+        terms = {(row["term"], row["value"]) for row in own}
         known = next((shown for wider, shown in found if terms <= wider), None)
         if known is not None:
             known["same"] += 1
@@ -27,7 +30,7 @@ def ledgers(data: Doc) -> list[dict[str, Any]]:
 
 
 def equation(ledger: Doc, t: Doc) -> str:
-    """The ledger as one line of arithmetic, with what is known."""
+    """The ledger as one line of arithmetic, with what is known; none where it does not hold."""
     value = {row["term"]: row["value"] for row in ledger["rows"] if row["value"] is not None}
     if "budget" not in value:
         return ""
@@ -36,6 +39,11 @@ def equation(ledger: Doc, t: Doc) -> str:
     if not terms or "kv_cache" not in value:
         return ""
     parts = "".join(f" − {value[term]:.2f} {t['ledger'][term]}" for term in terms)
+    rest = value["budget"] - sum(value[term] for term in terms) - value["kv_cache"]
+    if rest < -ROUNDED_GIB:
+        return ""
+    if rest > ROUNDED_GIB:
+        parts += f" − {rest:.2f} {t['ledger_note']['untold']}"
     whole = ""
     if {"total", "utilization"} <= value.keys():
         whole = f"{value['total']:.2f} × {value['utilization']:g} = {value['budget']:.2f} GiB; "

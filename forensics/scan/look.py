@@ -21,8 +21,14 @@ STORM_KEEP = 24
 _PART_LINES = 1 << 19
 _FEW_LINES = 2000
 """So few are asked for their series' anchors in Python: every question to polars takes a tenth of a millisecond."""
-_MASK = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[A-Za-z]*\d[0-9A-Za-z]*"
-"""What differs between lines of one storm: numbers, hexadecimal and other ids with a digit in them."""
+_MASK = (
+    r"(\"(?: |\w*(?i:status|code)\w*\": ?\"?)[1-5]\d\d\b)"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[A-Za-z]*\d[0-9A-Za-z]*"
+)
+"""What differs between lines of one storm: numbers, hexadecimal and other ids with a digit in them.
+
+The status of an answer, kept as group 1, tells its line from others: a 400 does not stand for a 500.
+"""
 _MASK_CHARS = 400
 
 
@@ -33,6 +39,8 @@ class Part:
     lines: pl.DataFrame
     opened: pl.DataFrame
     """Lines that open a window."""
+    masked: pl.DataFrame
+    """`n` of all marked lines, and `m`, their text with its digits masked."""
     storms: pl.DataFrame
     """One row for all marked lines that are equal (digits masked), in order of the first: the masked text, how many,
     `n` and `t` of the first `STORM_KEEP`, `n` and `t` of the last."""
@@ -85,7 +93,9 @@ def _part(frame: pl.DataFrame, tests: Tests, series: Sequence[SeriesSpec], prefi
             found.append((index, rows))
             if spec.consume:
                 marked = marked.filter(~pl.col("n").is_in(rows["n"].implode()))
-    return Part(lines, marked.filter(tests.opening), _storms(marked), found)
+    opened = marked.filter(tests.opening)
+    marked = marked.with_columns(pl.col("t").str.slice(0, _MASK_CHARS).str.replace_all(_MASK, "${1}#").alias("m"))
+    return Part(lines, opened, marked.select("n", "m"), _storms(marked), found)
 
 
 def series_rows(lines: pl.DataFrame, spec: SeriesSpec) -> pl.DataFrame:
@@ -98,9 +108,8 @@ def series_rows(lines: pl.DataFrame, spec: SeriesSpec) -> pl.DataFrame:
 def _storms(marked: pl.DataFrame) -> pl.DataFrame:
     if marked.is_empty():
         return marked
-    masked = marked.with_columns(pl.col("t").str.slice(0, _MASK_CHARS).str.replace_all(_MASK, "#").alias("m"))
     number, text = pl.col("n"), pl.col("t")
-    return masked.group_by("m", maintain_order=True).agg(
+    return marked.group_by("m", maintain_order=True).agg(
         pl.len(), number.head(STORM_KEEP), text.head(STORM_KEEP),
         number.last().alias("last"), text.last().alias("last_text"),
     )  # fmt: skip

@@ -52,6 +52,7 @@ class Scanner:
         self._storms: dict[str, list[int]] = {}
         self._thinned: dict[int, tuple[int, int]] = {}
         self._storm_ends: dict[int, int] = {}
+        self._apart: dict[int, str] = {}
         self.result = Scanned(series=self._series)
 
     def feed(self, block: bytes) -> None:
@@ -97,6 +98,7 @@ class Scanner:
         for rows in self._series:
             self._drop_rows(rows, 0)
         lines = {**self._kept, **self._edge}
+        self._count_apart(lines)
         for number in sorted(lines):
             count, last = self._thinned.get(number, (1, 0))
             self.result.candidates.append(Line(number, lines[number], count, last))
@@ -115,19 +117,22 @@ class Scanner:
         for part in looked.parts:
             base = self.result.lines + 1
             self.result.lines += part.lines.height
-            self._keep_edges(part.lines, base)
+            self._keep_edges(part, base)
             for index, rows in part.series:
                 self._keep_rows(self._series[index], rows, base)
             self._keep(part.storms, base)
             self._keep_windows(part, base)
             self._drop_middle(KEEP_LAST)
 
-    def _keep_edges(self, lines: pl.DataFrame, base: int) -> None:
+    def _keep_edges(self, part: Part, base: int) -> None:
+        lines = part.lines
         if base <= EDGE_LINES:
             for number, text in lines.head(EDGE_LINES + 1 - base).iter_rows():
                 self._kept[base + number] = text
         self._edge = {n: t for n, t in self._edge.items() if n > base + lines.height - 1 - EDGE_LINES}
         self._edge.update((base + number, text) for number, text in lines.tail(EDGE_LINES).iter_rows())
+        head = range(base, min(EDGE_LINES, self.result.lines) + 1)
+        self._set_apart(part, base, {*head, *self._edge})
 
     def _keep_rows(self, rows: SeriesRows, found: pl.DataFrame, base: int) -> None:
         rows.lines.extend(base + number for number in found["n"].to_list())
@@ -170,11 +175,25 @@ class Scanner:
         self._storm_ends[representative] = last
         self._kept[last] = text
 
+    def _set_apart(self, part: Part, base: int, numbers: Iterable[int]) -> None:
+        """Remember what the marked ones of some lines look like, which are kept whether they are a storm's or not."""
+        rows = part.masked.filter(pl.col("n").is_in([number - base for number in numbers if number >= base]))
+        self._apart.update((base + number, mask) for number, mask in rows.iter_rows())
+
+    def _count_apart(self, lines: Iterable[int]) -> None:
+        """A thinned line does not stand for those that are kept as lines of their own."""
+        for number in self._apart.keys() & lines:
+            storm = self._storms.get(self._apart[number], ())
+            count, last = self._thinned.get(storm[-1], (1, 0)) if storm else (1, 0)
+            if storm and storm[-1] < number < last:
+                self._thinned[storm[-1]] = (count - 1, last)
+
     def _keep_windows(self, part: Part, base: int) -> None:
         lines, opened = part.lines, part.opened
         end = base + lines.height - 1
         if opened.is_empty() and not self._open:
             return
+        kept: list[int] = []
         for window in self._windows:
             openings = opened.filter(pl.col("t").str.contains(window.opening, literal=True))["n"].to_list()
             starts = [(base + number + 1, base + number + window.lines) for number in openings]
@@ -193,7 +212,9 @@ class Scanner:
                 first = max(first, done + 1)  # windows may overlap
                 for number, text in lines.slice(first - base, max(0, last - first + 1)).iter_rows():
                     self._kept[base + number] = text
+                    kept.append(base + number)
                 done = max(done, last)
+        self._set_apart(part, base, kept)
 
     def _drop_middle(self, slack: int) -> None:
         """Keep the first and the last lines of too many. `slack` makes it rare, and so cheap, while reading goes on."""

@@ -368,6 +368,8 @@ def test_whom_rays_monitor_killed(b: ModuleType, actor: str, confidence: str) ->
           f" Selected to kill: (Actor(77aa): task name={actor}, pid=9912)", channel="ray")  # fmt: skip
     found = w.diagnosis().verdict
     assert (found.cause.id, str(found.confidence)) == ("ray_oom", confidence)
+
+
 def test_python_beside_an_engine_is_a_sidecar(b: ModuleType) -> None:
     """A helper in Python would be taken for the engine where nothing else is described; beside one it is none."""
     for image, asides in (("vllm/vllm-openai:v0.11.0", 1), ("registry.example/app:1", 0)):
@@ -377,3 +379,25 @@ def test_python_beside_an_engine_is_a_sidecar(b: ModuleType) -> None:
         w.exited("describe.txt", 300, 137, "OOMKilled", container="helper")
         case = w.case()
         assert (len(case.asides), len(case.deaths)) == (asides, 1 - asides)
+
+
+def test_each_kill_of_a_restart_loop_is_a_death(b: ModuleType) -> None:
+    """The third container died 100 s after the second: another container's kill is another death, of the nearest run."""
+    w = b.World()
+    for n, (start, end) in enumerate(((0, 85), (90, 170), (185, 275))):
+        w.start(f"{n}.log", start, Scope(pod_uid=b.UID), ready=False)
+        w.add(f"{n}.log", end - 1, "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE)", scope=Scope(pod_uid=b.UID))
+        w.kill("dmesg", end, cid=f"{n}" * 64, pid=400 + n)
+        w.kill("dmesg", end + 0.1, cid=f"{n}" * 64, pid=500 + n, comm="vllm")
+    deaths = [d for d in w.case().deaths if d.witnesses]
+    assert [d.time_s - b.T0 for d in deaths if d.time_s] == [85, 170, 275]
+    assert [d.life.sources[0] for d in deaths if d.life] == ["0.log", "1.log", "2.log"]
+
+
+def test_a_pod_that_dies_at_once_dies_once(b: ModuleType) -> None:
+    """At the pod's limit the kernel takes all its containers in one moment."""
+    w = b.World()
+    w.start("0.log", 0, Scope(pod_uid=b.UID))
+    for n in range(3):
+        w.kill("dmesg", 300 + n * 0.1, "pod", cid=f"{n}" * 64, pid=400 + n)
+    assert len([d for d in w.case().deaths if d.witnesses]) == 1

@@ -264,3 +264,150 @@ def test_sizes_of_what_is_switched_off_are_no_facts(b: ModuleType, enabled: bool
     w.start("a", 0, ready=False, enable_lora=enabled, max_loras=8)
     w.fail("a", 30, frames=b.LOADING)
     assert w.diagnosis().key_facts.get("max_loras") == loras
+
+
+def test_time_down_is_the_sum_of_the_gaps(b: ModuleType) -> None:
+    """Two ends with an hour of service between them: 90 s and 150 s, in the second of which a start failed."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.pod(gpus=2)
+    for source, moment in (("0.log", 0), ("1.log", 1030)):
+        w.start(source, moment, scope)
+        w.answer(source, moment + 900, scope=scope)
+        w.fail(source, moment + 1000, scope=scope)
+    w.start("2.log", 2050, scope, loaded=False)
+    w.fail("2.log", 2100, frames=b.LOADING, scope=scope)
+    w.start("3.log", 2120, scope)
+    impact = w.diagnosis().impact
+    assert impact["not_ready_s"] == pytest.approx(90 + 150, abs=2)
+    assert impact["gpu_idle_h"] == pytest.approx(2 * 240 / 3600, abs=0.01)
+
+
+def test_a_probe_that_fails_is_no_failed_request(b: ModuleType) -> None:
+    """503 on /health is the engine's answer to its probe; users lost the POST."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 100)
+    w.fail("a", 200)
+    for path in ("/health", "/v2/health/ready", "/metrics?x=1", "/v1/models", "/"):
+        w.add("a", 201, f'10.0.0.1:1 - "GET {path} HTTP/1.1" 503', "access", method="GET", path=path, status=503)
+    w.answer("a", 202, 500)
+    assert w.diagnosis().impact["failed_requests"] == 1
+
+
+def test_a_burst_that_stands_in_one_line_has_no_worst_minute(b: ModuleType) -> None:
+    """A thinned line counts for requests of other minutes; where the last of them lies in its own, it does not."""
+    for last_s, shown in ((700, None), (208, 31)):
+        w = b.World()
+        w.start("a", 0)
+        w.answer("a", 100)
+        w.fail("a", 200)
+        first, last = w.answer("a", 201, 500), w.answer("a", last_s, 500)
+        w.events.remove(first)
+        w.events.append(b.moved(first, count=30, last_line=last.locator.line))
+        w.answer("a", 800, 500)
+        impact = w.diagnosis().impact
+        assert impact["failed_requests"] == 32
+        assert impact.get("failed_requests_in_worst_minute") == shown
+
+
+def test_a_gateway_is_the_only_word_about_the_cost(b: ModuleType) -> None:
+    """Nothing of the engine was saved, and nothing has a time but the gateway's answers."""
+    w = b.World()
+    w.pod()
+    for moment in (0, 70, 75):
+        text = f'"POST /v1/completions HTTP/1.1" 503 UF {moment}'
+        w.add("ingress.log", moment, text, "access", "plain", status=503, method="POST", path="/v1/completions")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "insufficient_evidence"
+    assert diagnosis.impact["gateway_errors"] == 3
+    assert diagnosis.impact["first_gateway_error_utc"] == "2026-05-12T08:00:00.000Z"
+
+
+def test_numbers_of_a_more_talkative_copy(b: ModuleType) -> None:
+    """The first line only says that it happened; the next one, and not another pod's, says with which numbers."""
+    w = b.World()
+    ours, other = Scope(pod=b.POD), Scope(pod="other-0")
+    memory = (
+        "Memory on the node (IP: 10.9.0.4, ID: {}) where the task (actor ID: ab12, name=RayWorkerWrapper.init, pid={},"
+        " memory used=11.50GB) was running was 60.83GB / 64.00GB (0.950469), which exceeds the memory usage threshold of 0.95"
+    )
+    w.start("driver.log", 0, ours)
+    w.answer("driver.log", 90, scope=ours)
+    text = "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."
+    w.fail("driver.log", 100, text, scope=ours, envelope="")
+    w.add("driver.log", 100.2, memory.format("c0ffee", 4410), scope=ours)
+    w.add("other.log", 100.1, memory.format("decade", 77), scope=other)
+    facts = w.diagnosis().key_facts
+    assert (facts["victim_pid"], facts["used_gb"], facts["limit_gb"]) == (4410, 60.83, 64.0)
+
+
+def test_timeouts_of_systemd_are_measured(b: ModuleType) -> None:
+    """No unit file was saved, and the journal's clock is hours off: the difference of two of its lines is right."""
+    w = b.World()
+    unit = Scope(unit="vllm.service")
+
+    def say(seconds: float, text: str) -> None:
+        w.add("journal", b.at(seconds, 3600.0, Basis.ZONE_ASSUMED), text, "log", "systemd", unit)
+
+    say(0, "Starting vllm.service - vLLM...")
+    w.start("journal", 5, unit, loaded=False)
+    say(90, "vllm.service: start operation timed out. Terminating.")
+    say(120, "vllm.service: State 'stop-sigterm' timed out. Killing.")
+    w.add("journal", 120, "vllm.service: Main process exited, code=killed, status=9/KILL", "unit_exit", "systemd", unit,
+          code="killed", status=9)  # fmt: skip
+    facts = w.diagnosis().key_facts
+    assert (facts["start_timeout_s"], facts["stop_timeout_s"]) == (90.0, 30.0)
+
+
+@pytest.mark.parametrize(("used_mib", "pid"), [(70_000, 5120), (900, None)])
+def test_who_holds_the_card(b: ModuleType, used_mib: int, pid: int | None) -> None:
+    """A start found the card full: a snapshot names the process that holds most of what is missing, no small one."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.fail("a", 40, "ValueError: Free memory on device (8.98/79.15 GiB) on startup is less than desired GPU memory "
+           "utilization (0.9, 71.24 GiB). Decrease GPU memory utilization.", b.LOADING)  # fmt: skip
+    for number, held in ((5120, used_mib), (811, 500)):
+        text = f"pid {number} python3 uses {held} MiB"
+        w.add("nvidia-smi.txt", None, text, "gpu_process", "nvidia", pid=number, name="python3", used_mib=held)
+    assert w.diagnosis().key_facts.get("foreign_pid") == pid
+
+
+def test_who_made_earlyoom_kill(b: ModuleType) -> None:
+    """earlyoom's own report tells how much there is, the process list who holds it: not the victim."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 100)
+    for moment, left in ((60, 9000), (120, 3000), (400, 40_000)):
+        text = f"mem avail: {left} of 64000 MiB ({left / 640:.2f}%), swap free:    0 of    0 MiB ( 0.00%)"
+        w.add("journal", moment, text, "log", "oomd")
+    text = 'sending SIGTERM to process 4410 uid 1000 "VLLM::EngineCor": badness 1211, VmRSS 21000 MiB'
+    w.add("journal", 130, text, "log", "oomd")
+    for pid, rss in ((811, 900_000), (6120, 33_000_000)):
+        w.add("ps.txt", None, f"{pid}", "process", "host", pid=pid, rss_kib=rss, command="python3 index.py")
+    facts = w.diagnosis().key_facts
+    assert (facts["memory_available_mib"], facts["memory_total_mib"]) == (3000, 64000)
+    assert (facts["largest_process_pid"], facts["largest_process_rss_kib"]) == (6120, 33_000_000)
+
+
+def test_preemptions_between_two_scrapes(b: ModuleType) -> None:
+    """The counter of the only engine, though its page of metrics names nobody."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 4000)
+    w.fail("a", 4100)
+    for n, (moment, count) in enumerate(((600, 5.0), (4000, 9117.0))):
+        w.add(f"metrics-{n}.txt", moment, "metrics", "metrics", "metrics", preemptions_total=count)
+    facts = w.diagnosis().key_facts
+    assert (facts["preemptions_at_first"], facts["preemptions_total"], facts["preemptions_grew_by"]) == (5, 9117, 9112)
+
+
+def test_free_and_needed_space_of_a_download(b: ModuleType) -> None:
+    """The hub's own warning has the numbers of a full disk."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.add("a", 20, "UserWarning: Not enough free disk space to download the file. The expected file size is: 4932.16 MB."
+          " The target location /models only has 1210.05 MB free disk space.")  # fmt: skip
+    w.fail("a", 60, "OSError: [Errno 28] No space left on device", b.LOADING)
+    facts = w.diagnosis().key_facts
+    assert (facts["file_mb"], facts["free_mb"]) == (4932.16, 1210.05)

@@ -180,6 +180,22 @@ def test_a_second_process_on_the_card_is_foreign(b: ModuleType) -> None:
     assert [f.fields["foreign_name"] for f in found] == ["python3"]
 
 
+@pytest.mark.parametrize(("grows_at", "line"), [(3600, 61), (None, 1)])
+def test_a_neighbour_does_harm_when_it_grows(b: ModuleType, grows_at: int | None, line: int) -> None:
+    """It lived beside the engine for an hour; what it took then is the cause, not its first sample."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 4700)
+    w.fail("a", 4800)
+    held = [(60.0 * i, 2100.0 if grows_at is None or 60 * i < grows_at else 2100 + 2 * (60 * i - grows_at + 60))
+            for i in range(80)]  # fmt: skip
+    w.series("gpu_process_memory_mib", [(60.0 * i, 39_000) for i in range(80)], "e.csv", b.Scope(gpu="0", process="VLLM"))
+    w.series("gpu_process_memory_mib", held, "n.csv", b.Scope(gpu="0", pid=99, process="reranker"), first_line=1)
+    case = w.case()
+    (found,) = [f for f in gpu.rules(case, case.deaths[0]) if f.signature == "derived.foreign_process"]
+    assert (found.locator.line, found.fields.get("foreign_level_mib")) == (line, 2100.0 if grows_at else None)
+
+
 def test_a_card_that_is_smaller_than_its_name(b: ModuleType) -> None:
     """A MIG slice of an 80 GB card offers 19.5 GiB; a whole 80 GB card has 79."""
     for total, found in (("19.50 GiB", True), ("79.15 GiB", False)):
@@ -304,3 +320,47 @@ def test_llama_cpp_says_afterwards_what_it_was_for(b: ModuleType, line: str, sit
     w.add("a", 7, "main: exiting due to model loading error", level="ERROR")
     case = w.case()
     assert site in b.names(oom_site.rules(case, case.deaths[0]))
+
+
+def _refused(b: ModuleType, needed: float, available: float, **settings: Any) -> Any:
+    """Yesterday's start got 30.2 GiB for its cache; today's is refused with `available`."""
+    w = b.World()
+    w.start("good.log", -90_000, gpu_memory_utilization=0.9, **settings)
+    w.answer("good.log", -80_000)
+    w.start("bad.log", 0, ready=False, loaded=False, gpu_memory_utilization=0.9)
+    w.add("bad.log", 25, "Model loading took 27.6000 GiB and 20.100000 seconds")
+    w.add("bad.log", 35, f"Available KV cache memory: {available:.2f} GiB")
+    w.fail("bad.log", 36, f"ValueError: To serve at least one request with the models's max seq len (40960), ({needed:.2f} GiB"
+           " KV cache is needed, which is larger than the available KV cache memory"
+           f" ({available:.2f} GiB).", b.LOADING, envelope="")  # fmt: skip
+    return w
+
+
+@pytest.mark.parametrize(
+    ("now_mib", "needed", "cause"),
+    [(46_068, 29.0, "gpu_oom.reserved_memory"), (49_140, 29.0, "gpu_oom.kv_max_len"), (46_068, 35.0, "gpu_oom.kv_max_len")],
+    ids=["ECC takes 3 GiB", "same card", "more than the card ever had"],
+)
+def test_a_card_that_became_smaller(b: ModuleType, now_mib: int, needed: float, cause: str) -> None:
+    """What fitted before does not fit since nvidia-smi shows less memory on the same card."""
+    w = _refused(b, needed, 27.4)
+    for source, when, total in (("before.txt", -95_000, 49_140), ("now.txt", 60, now_mib)):
+        w.add(source, when, "GPU 0", "gpu_state", "nvidia", pci_bus_id="0000:65:00", memory_total_mib=total)
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == cause
+    if cause == "gpu_oom.reserved_memory":
+        facts = diagnosis.key_facts
+        assert (facts["previous_kv_gib"], facts["gpu_total_before_mib"], facts["gpu_total_now_mib"]) == (30.2, 49_140, 46_068)
+
+
+@pytest.mark.parametrize(
+    ("profile", "settings", "cause"),
+    [("3g.40gb", {}, "gpu_oom.reserved_memory"), ("", {}, "gpu_oom.kv_max_len"),
+     ("3g.40gb", {"max_num_batched_tokens": 512}, "gpu_oom.kv_max_len")],
+    ids=["cut into slices", "nothing says that the card changed", "other settings"],
+)  # fmt: skip
+def test_a_card_that_was_cut_into_slices(b: ModuleType, profile: str, settings: dict[str, Any], cause: str) -> None:
+    """The same settings got far more yesterday; a MIG profile tells why, another batch size would as well."""
+    w = _refused(b, 10.0, 1.03, **settings)
+    w.add("smi-L.txt", None, "MIG", "gpu_state", "nvidia", uuid="MIG-1", **({"mig_profile": profile} if profile else {}))
+    assert w.diagnosis().verdict.cause.id == cause

@@ -9,7 +9,9 @@ import pytest
 
 from forensics.diagnosis import ledger
 from forensics.diagnosis.model import Ledger
+from forensics.model import Locator
 from forensics.parsers.engine_config import model_config
+from forensics.report import tables, text
 
 
 def of(b: ModuleType, w: Any) -> Ledger:
@@ -55,6 +57,7 @@ def test_missing_terms_follow_from_the_others(b: ModuleType) -> None:
     assert found["budget"] == (pytest.approx(0.9 * 79.15, abs=0.01), True)
     assert "activation" not in found
     assert found["overhead"] == (pytest.approx(0.9 * 79.15 - 27.6 - 30.2, abs=0.02), True)
+    assert book.rows[0].place == Locator("smi", 1, 1), "nvidia-smi prints the total"
     assert book.difference_gib is None, "a term that follows from the others checks nothing"
 
 
@@ -151,6 +154,39 @@ def test_cards_that_differ_have_no_common_size(b: ModuleType) -> None:
     """A bundle with two kinds of cards does not say which one the run had."""
     w = b.World()
     w.add("smi", 1, "GPU 0", "gpu_state", "nvidia", memory_total_mib=81_559)
-    assert ledger.card_total_gib(w.case()) == pytest.approx(79.647, abs=0.01)
+    found = ledger.card_of(w.case())
+    assert found is not None
+    assert found[0] == pytest.approx(79.647, abs=0.01)
     w.add("smi", 1, "GPU 1", "gpu_state", "nvidia", memory_total_mib=46_068)
-    assert ledger.card_total_gib(w.case()) is None
+    assert ledger.card_of(w.case()) is None
+
+
+def test_a_refusal_tells_bytes_per_token(b: ModuleType) -> None:
+    """20 GiB for one request of 131,072 tokens: 163,840 bytes each, though the run never sized its cache."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.add("a", 20, "Using max model len 131072")
+    w.fail("a", 60, "ValueError: To serve at least one request with the models's max seq len (131072), (20.00 GiB KV cache is"
+           " needed, which is larger than the available KV cache memory (4.91 GiB).", b.LOADING)  # fmt: skip
+    assert w.diagnosis().key_facts["kv_bytes_per_token"] == 163_840
+
+
+def test_a_card_that_is_too_small_is_another_machines(b: ModuleType) -> None:
+    """The log of a replica lies in the bundle: 57.8 GiB of weights and cache were never on this card of 15 GiB."""
+    w = b.World()
+    w.start("a", 0, gpu_memory_utilization=0.9)
+    w.add("smi", 1, "GPU 0", "gpu_state", "nvidia", memory_total_mib=15_360)
+    assert not {"total", "budget"} & terms(of(b, w)).keys()
+
+
+@pytest.mark.parametrize(
+    ("budget", "shown"),
+    [(71.24, "71.24 − 27.60 weights − 4.40 activation peak = 39.24 GiB left for the KV cache"),
+     (73.0, "73.00 − 27.60 weights − 4.40 activation peak − 1.76 that no line tells of = 39.24 GiB left for the KV cache"),
+     (70.0, "")],
+)  # fmt: skip
+def test_a_sum_that_does_not_hold_is_not_shown(budget: float, shown: str) -> None:
+    """A reader checks it: what is left over is a term of its own, and less than nothing is an error somewhere."""
+    values = {"budget": budget, "weights": 27.6, "activation": 4.4, "kv_cache": 39.24}
+    rows = [{"term": term, "value": value} for term, value in values.items()]
+    assert tables.equation({"rows": rows}, text.texts("en")) == shown

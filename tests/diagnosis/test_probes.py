@@ -61,7 +61,8 @@ def test_the_load_time_of_a_run_that_became_ready_is_measured(b: ModuleType) -> 
     w.start("0.log", 0, scope, loaded=False)
     shards(w, "0.log", 10, 8, 32, 9, scope)
     w.start("1.log", 1000, scope)
-    estimate = probes.load_time(w.case(), f"pod:{b.POD}")
+    case = w.case()
+    estimate = probes.load_time(case, case.deaths[0])
     assert estimate == {"load_time_s": 60.0, "load_time_basis": "measured"}
 
 
@@ -271,3 +272,56 @@ def test_podman_kills_a_loading_container(b: ModuleType) -> None:
     found = w.diagnosis()
     assert found.verdict.cause.id == "probe_restart_storm"
     assert found.key_facts["probe_budget_s"] == 90.0
+
+
+def _loop(b: ModuleType, w: Any, spans: tuple[float, ...], probe: str = "liveness") -> None:
+    """Containers killed one after another, the first of them without a log."""
+    scope = Scope(pod=b.POD)
+    for n, span in enumerate(spans):
+        begin = 300 * n
+        w.add("kubelet", begin, "container vllm started", "container_started", "kubelet", Scope(pod=b.POD, container="vllm"))
+        if n:
+            w.start(f"{n}.log", begin, scope, loaded=False)
+            shards(w, f"{n}.log", begin + 10, 8, 32, 9, scope)
+        w.probe_kill("events", begin + span, probe)
+        w.exited("kubelet", begin + span + 4, 143)
+
+
+def test_the_last_good_start_lends_nothing_to_the_storm(b: ModuleType) -> None:
+    """Somebody packed the log of a start two days ago: it was quick then, and says nothing about how these runs died."""
+    w = b.World()
+    w.start("last-good.log", -170_000, Scope(pod=b.POD))
+    w.answer("last-good.log", -169_000, scope=Scope(pod=b.POD))
+    w.pod(**PROBE)
+    _loop(b, w, (90, 90, 91))
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "probe_restart_storm"
+    facts = diagnosis.key_facts
+    assert facts["load_time_s"] == pytest.approx(10 + 32 * 9, rel=0.05)
+    assert facts["earlier_load_time_s"] == 60.0
+    assert facts.get("uptime_h") is None, "no run lasted from one incident to the next"
+
+
+@pytest.mark.parametrize(("spans", "budget"), [((90, 90, 91), 90.0), ((90, 200, 140), None)])
+def test_equal_spans_measure_the_budget(b: ModuleType, spans: tuple[float, ...], budget: float | None) -> None:
+    """Nobody saved the spec: every container of the loop was told to stop after the same time."""
+    w = b.World()
+    _loop(b, w, spans, "startup")
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "probe_restart_storm"
+    assert diagnosis.key_facts.get("probe_budget_s") == budget
+
+
+@pytest.mark.parametrize(("status", "path"), [(404, "/healthz"), (503, None)])
+def test_a_path_that_the_server_does_not_have(b: ModuleType, status: int, path: str | None) -> None:
+    """404 is no slow server: the advice is another path, not more time."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 400, scope=scope)
+    w.pod(**PROBE, liveness_path="/healthz")
+    w.event("events", 499, "Unhealthy", f"Liveness probe failed: HTTP probe failed with statuscode: {status}")
+    w.probe_kill("events", 500)
+    w.exited("describe.txt", 531, 137, started=0)
+    facts = w.diagnosis().key_facts
+    assert (facts["probe_status_code"], facts.get("missing_path")) == (status, path)

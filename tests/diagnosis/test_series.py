@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -158,6 +159,17 @@ def test_series_of_another_pod_do_not_count(b: ModuleType) -> None:
     points = [(60.0 * i, 14_000 + 40.0 * i) for i in range(10, 1199)]
     w.series("container_memory_mib", points, "rss.csv", Scope(pod="other"))
     assert w.diagnosis().verdict.cause.id == "host_oom.container_limit"
+
+
+@pytest.mark.parametrize(("pods", "cause"), [(1, "host_oom.leak"), (2, "host_oom.container_limit")])
+def test_a_series_that_names_only_its_container(b: ModuleType, pods: int, cause: str) -> None:
+    """It is the pod's where no other pod has a container of that name."""
+    w = climbing(b, 20)
+    (column,) = w.samples
+    w.samples = [replace(column, scope=Scope(container="vllm"))]
+    if pods > 1:
+        w.pod("other.txt", "replica-7c9d8b7f6-k2j4h")
+    assert w.diagnosis().verdict.cause.id == cause
 
 
 def test_a_restart_in_between_ends_the_climb(b: ModuleType) -> None:

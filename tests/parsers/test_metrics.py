@@ -141,6 +141,9 @@ def test_grafana_exports() -> None:
         "graphs/container_memory_working_set_bytes.csv",
     )
     assert list(hinted.samples[0].values) == [2048.0, 1024.0]
+    for name in ("prom-container_memory_working_set_bytes.csv", "2026-11-29.container_memory_working_set_bytes.csv"):
+        (column,) = read("time,container,bytes\n2026-11-29T21:25:17Z,vllm,2147483648\n2026-11-29T21:26:17Z,vllm,0\n", name).samples
+        assert (column.name, column.scope.container, list(column.values)) == ("container_memory_mib", "vllm", [2048.0, 0.0])
 
 
 def test_columns_without_meaning_are_left_alone() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forensics import analyze
 from forensics.report import Report
 from forensics.report.render import prepare
 
@@ -120,3 +122,22 @@ def test_curves_have_readable_units_and_say_something(data: dict[str, Any]) -> N
     assert curves["kv_cache_usage_pct"]["unit"] == "%"
     assert len(curves["gpu_memory_used_mib"]["points"]) == 60
     assert len(data["curves"]) <= 12
+
+
+def test_a_run_starts_with_its_container_not_with_its_log(tmp_path: Path) -> None:
+    """The saved log begins hours after the start that the pod's status knows."""
+    (tmp_path / "describe.txt").write_text(
+        "Name:             chat-0\nNamespace:        llm\nStatus:           Running\nContainers:\n  vllm:\n"
+        "    Image:         vllm/vllm-openai:v0.11.0\n    State:       Running\n"
+        "      Started:     Tue, 12 May 2026 09:24:32 +0000\n    Last State:  Terminated\n      Reason:      OOMKilled\n"
+        "      Exit Code:   137\n      Started:     Tue, 12 May 2026 02:10:00 +0000\n"
+        "      Finished:    Tue, 12 May 2026 09:24:31 +0000\n    Ready:          True\n    Restart Count:  1\n"
+    )
+    stats = "Avg prompt throughput: 900.1 tokens/s, Avg generation throughput: 1500.{} tokens/s, Running: 3 reqs, Waiting: 0 reqs"
+    (tmp_path / "previous.log").write_text("".join(
+        f"2026-05-12T{8 + n // 60:02d}:{n % 60:02d}:00.{n:09d}Z INFO 05-12 {8 + n // 60:02d}:{n % 60:02d}:00 [loggers.py:127] "
+        f"Engine 000: {stats.format(n)}, GPU KV cache usage: 7.0%, Prefix cache hit rate: 1.0%\n"
+        for n in range(85)
+    ))  # fmt: skip
+    rows = prepare(analyze(tmp_path))["restarts"]
+    assert [row["started"] for row in rows if row["exit_code"] == 137] == ["2026-05-12T02:10:00.000Z"]

@@ -6,17 +6,18 @@ B reserved but unallocated, F free on the device, T total, r requested.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import regex
 
 from ...model import Finding, Samples
 from ...signatures.fields import size_bytes
-from .. import rank
+from .. import ledger, rank
 from ..case import Case, conclude
 from ..model import Death, Life
-from ..trends import event_at, points_of
+from ..trends import Point, event_at, points_of
 from .oom_site import first_failure
 
 _OTHER_PROCESS = regex.compile(r"Process (\d+) has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
@@ -27,6 +28,8 @@ CONTEXT_GIB = 3.0
 MUCH_OUTSIDE_GIB = 8.0
 """More than any engine takes outside of torch's pool: somebody else is on the card."""
 MIN_FOREIGN_MIB = 256.0
+HELD_S = 600.0
+"""A neighbour that held its memory so long did no harm with it."""
 _NOMINAL = regex.compile(r"(?<![\d.])(\d{2,3}) ?GB?(?![\w.])|-(\d{1,3})[CQAB]\b")
 _SLICE = regex.compile(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\bGRID\b|-\d{1,3}[CQ]\b")
 
@@ -37,6 +40,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     if failure is not None or _refused_start(death.life):
         yield from _foreign(case, death)
     yield from _smaller(case, death)
+    yield from _smaller_than_before(case, death)
     if failure is None:
         return
     numbers = _numbers(death.life, failure)
@@ -57,20 +61,29 @@ def _foreign(case: Case, death: Death) -> Iterator[Finding]:
     for gpu in sorted(by_gpu):
         columns = sorted(by_gpu[gpu], key=lambda s: -max(s.values))
         for column in columns[1:]:
-            points = points_of(column)
+            points = [p for p in points_of(column) if not death.time_s or p[0] <= death.time_s + 600.0]
             seen = bool(points) and (not death.time_s or points[0][0] <= death.time_s <= points[-1][0] + 600.0)
             apart = bool(points) and columns[0].scope.process != column.scope.process
             if seen and apart and max(column.values) >= MIN_FOREIGN_MIB:
-                place = event_at(column, points[0])
-                yield conclude(
-                    "foreign_process",
-                    place,
-                    {
-                        "foreign_pid": column.scope.pid,
-                        "foreign_name": column.scope.process,
-                        "foreign_peak_mib": max(column.values),
-                    },
-                )
+                onset, level = _growth(points)
+                fields = {
+                    "foreign_pid": column.scope.pid,
+                    "foreign_name": column.scope.process,
+                    "foreign_peak_mib": max(value for _, value, _ in points),
+                    **({"foreign_level_mib": level} if level is not None else {}),
+                }
+                yield conclude("foreign_process", event_at(column, onset), fields)
+
+
+def _growth(points: Sequence[Point]) -> tuple[Point, float | None]:
+    """Where a neighbour began to grow beyond what it had held long before; else where it was first seen."""
+    level = median(value for _, value, _ in points[: (len(points) + 1) // 2])
+    peak = max(value for _, value, _ in points)
+    calm = [n for n, (_, value, _) in enumerate(points) if value <= level + 0.02 * (peak - level)]
+    grown = points[calm[-1] + 1 :] if calm else []
+    if grown and peak - level >= MIN_FOREIGN_MIB and grown[0][0] - points[0][0] >= HELD_S:
+        return grown[0], level
+    return points[0], None
 
 
 def _smaller(case: Case, death: Death) -> Iterator[Finding]:
@@ -100,6 +113,69 @@ def _smaller(case: Case, death: Death) -> Iterator[Finding]:
                 },
             )
             return
+
+
+def _smaller_than_before(case: Case, death: Death) -> Iterator[Finding]:
+    """A start was refused for want of KV cache, and fitted as long as the card had its former size.
+
+    Either nvidia-smi showed more memory on the same card before, or an earlier run with the same settings got more
+    and the card is now cut into slices. ECC on a GDDR card, a MIG profile: nothing in the engine has changed.
+    """
+    life = death.life
+    values = ledger.values_of(life) if life is not None and life.ready is None else {}
+    if life is None or "kv_cache_needed_gib" not in values or "kv_available_gib" not in values:
+        return
+    (needed, _), (available, witness) = values["kv_cache_needed_gib"], values["kv_available_gib"]
+    share = ledger.arguments_of(case, life).get("gpu_memory_utilization") or 1.0
+    fields: dict[str, Any] = {"kv_available_gib": available}
+    totals = _shrunk_card(case)
+    if totals is not None:
+        fields |= {"gpu_total_before_mib": totals[0], "gpu_total_now_mib": totals[1]}
+        fields["gpu_shrunk_gib"] = round((totals[0] - totals[1]) / 1024, 2)
+    before = _earlier_kv_gib(case, life)
+    if before is not None and before > available:
+        fields["previous_kv_gib"] = before
+        if any(event.fields.get("mig_profile") for event in case.of_kind("gpu_state")):
+            fields.setdefault("gpu_shrunk_gib", round((before - available) / share, 2))
+    if needed <= available + fields.get("gpu_shrunk_gib", 0.0) * share:
+        yield conclude("gpu_smaller_than_before", witness.event, fields, (witness,))
+
+
+def _shrunk_card(case: Case) -> tuple[float, float] | None:
+    """Memory of a card in an earlier and in a later snapshot, in MiB, where it became notably less."""
+    seen: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for event in case.of_kind("gpu_state"):
+        place = str(event.fields.get("uuid") or event.fields.get("pci_bus_id") or event.fields.get("index", ""))
+        total, when = event.fields.get("memory_total_mib"), event.time.utc_s
+        if place and isinstance(total, int | float) and when is not None:
+            seen.setdefault((event.scope.host, place), []).append((when, float(total)))
+    for snapshots in seen.values():
+        first, last = min(snapshots)[1], max(snapshots)[1]
+        if last <= 0.98 * first:
+            return first, last
+    return None
+
+
+_SETTINGS = (
+    "model", "model_tag", "engine_version", "gpu_memory_utilization", "tensor_parallel_size", "pipeline_parallel_size",
+    "max_num_batched_tokens", "max_num_seqs", "quantization", "kv_cache_dtype", "enforce_eager",
+)  # fmt: skip
+"""What decides how much of a card is left for the KV cache; `max_model_len` does not."""
+
+
+def _earlier_kv_gib(case: Case, life: Life) -> float | None:
+    """What the last run with the same settings and weights got before this one, and served with."""
+    arguments, weights = ledger.arguments_of(case, life), ledger.values_of(life).get("weights_gib", (None,))[0]
+    found: list[tuple[float, float]] = []
+    for other in case.lives:
+        values, when, now = ledger.values_of(other), other.start.time.utc_s, life.start.time.utc_s
+        kv, loaded = (values.get(name, (None,))[0] for name in ("kv_available_gib", "weights_gib"))
+        if other.ready is None or when is None or now is None or when >= now or not (kv and loaded and weights):
+            continue
+        told = ledger.arguments_of(case, other)
+        if abs(loaded - weights) <= 0.01 * weights and all(told.get(k) == arguments.get(k) for k in _SETTINGS):
+            found.append((when, kv))
+    return max(found)[1] if found else None
 
 
 def named_cards(case: Case, entity: str) -> Iterator[tuple[str, float | None]]:

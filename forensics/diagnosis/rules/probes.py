@@ -6,12 +6,13 @@ probe runs until the startup probe has succeeded).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from ...model import Event, Finding
 from ..case import Case, conclude
-from ..deaths import HEALTH_KILLS, INSTANCE, PROBE_KILLS
+from ..deaths import HEALTH_KILLS, INSTANCE, ONE_INCIDENT_S, PROBE_KILLS
 from ..model import Death, Life, Phase
 from ..timing import uptime_s
 
@@ -19,6 +20,8 @@ DEFAULT_GRACE_S = 30.0
 HEALTH_KILL_S = 60.0
 """Who watches health checks looks at them every few seconds, and acts at once."""
 _LOADED = (Phase.SERVING, Phase.DRAINING)
+SAME_SPAN_S = 5.0
+NOT_FOUND = 404
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
@@ -34,12 +37,15 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     budgets = budgets_s(spec.fields) if spec is not None else {}
     probe = _probe_of(kill)
     budget = budgets.get(probe)
-    load = load_time(case, death.entity)
+    phase = _phase_of(case, death, probe, budget)
+    if budget is None and phase == "loading":
+        budget = _measured_budget_s(case, death)
+    load = load_time(case, death)
     up_s = uptime_s(case, death)
     fields: dict[str, Any] = {"probe": probe, **_known(probe_budget_s=budget, uptime_s=up_s and round(up_s, 1))}
     if load is not None:
         fields.update(load)
-    phase = _phase_of(case, death, probe, budget)
+    fields.update(_answered(case, death, probe))
     yield conclude(f"probe_kill_{phase}", kill.event, fields, (kill,))
     needed = fields.get("load_time_s")
     if phase == "loading" and budget is not None and needed is not None and needed > budget and spec is not None:
@@ -66,13 +72,59 @@ def _budget_met(case: Case, death: Death) -> Iterator[Finding]:
         up_s = round(stop_s - start_s, 1)
         if 0.8 * budget_s <= up_s <= budget_s + 2 * DEFAULT_GRACE_S:
             fields: dict[str, Any] = {"probe": probe, "probe_budget_s": budget_s, "uptime_s": up_s}
-            fields.update(load_time(case, death.entity) or {})
+            fields.update(load_time(case, death) or {})
             yield conclude("probe_budget_met", life.shutdown.event, fields, (life.shutdown,))
             return  # no liveness probe runs before the startup probe has succeeded
 
 
+def _measured_budget_s(case: Case, death: Death) -> float | None:
+    """What the probe grants where no spec says it: every container of the loop was told to stop after the same time."""
+    spans = []
+    starts = [e.time.utc_s for e in case.of_entity(case.of_kind("container_started"), death.entity)]
+    for other in case.deaths:
+        kill = probe_kill_of(case, other) if case.entities.same(other.entity, death.entity) else None
+        when = kill.time.utc_s if kill is not None else None
+        began = max((s for s in starts if s is not None and when is not None and s < when), default=None)
+        if when is not None and began is not None:
+            spans.append(when - began)
+    alike = len(spans) > 1 and max(spans) - min(spans) <= max(SAME_SPAN_S, 0.02 * max(spans))
+    return float(round(median(spans))) if alike else None
+
+
+def _answered(case: Case, death: Death, probe: str) -> dict[str, Any]:
+    """The status that the probe was answered with; with 404, the path that the server does not have."""
+    told = [
+        f
+        for f in case.named(f"k8s.probe_failed_{probe}", "kubelet.probe_failed")
+        if f.fields.get("status_code") is not None
+        and str(f.fields.get("probe", probe)).lower() == probe
+        and case.entities.same(case.entities.of(f.event), death.entity)
+    ]
+    if not told:
+        return {}
+    status = told[-1].fields["status_code"]
+    spec = case.spec(death.entity)
+    asked = [spec.fields.get(f"{probe}_path")] if spec is not None else []
+    asked += [
+        e.fields.get("path")
+        for e in case.of_entity(case.of_kind("access"), death.entity)
+        if (e.fields.get("method"), e.fields.get("status")) == ("GET", NOT_FOUND)
+    ]
+    path = next(filter(None, asked), None) if status == NOT_FOUND else None
+    return {"probe_status_code": status, **({"missing_path": path} if path else {})}
+
+
 def _worked(life: Life) -> bool:
     return life.ready is not None or life.last_activity is not None
+
+
+def _served(life: Life) -> bool:
+    return _worked(life) or life.phase is Phase.SERVING
+
+
+def _told_to_stop_midway(life: Life) -> bool:
+    """True for an excerpt of a log that shows nothing but the stop of a run, which may have served before."""
+    return life.phase is Phase.DRAINING and not life.from_start
 
 
 def _in_place(case: Case, entity: str) -> bool:
@@ -173,14 +225,12 @@ def budgets_s(fields: Mapping[str, Any]) -> dict[str, float]:
 def _phase_of(case: Case, death: Death, probe: str, budget: float | None) -> str:
     """`loading`, `serving`, or `unseen` when no source shows how far the container had got."""
     if death.life is not None:
-        life = death.life
-        loading = not _worked(life) and life.phase is not Phase.SERVING
-        return "loading" if loading else "serving"
-    own = case.lives_of(death.entity)
-    never_ready = bool(own) and not any(life.ready is not None or life.phase in _LOADED for life in own)
+        return "serving" if _served(death.life) else "loading"
+    own = _lives_near(case, death)
+    never_ready = bool(own) and not any(_served(life) or _told_to_stop_midway(life) for life in own)
     if never_ready or probe == "startup":
         return "loading"
-    uptime, needed = uptime_s(case, death), load_time(case, death.entity)
+    uptime, needed = uptime_s(case, death), _load_time(own)
     if uptime is None:
         return "unseen"
     if needed is not None and needed["load_time_basis"] == "measured":
@@ -190,15 +240,39 @@ def _phase_of(case: Case, death: Death, probe: str, budget: float | None) -> str
     return "unseen" if budget is None or uptime <= 4 * budget else "serving"
 
 
-def load_time(case: Case, entity: str) -> dict[str, Any] | None:
-    """How long a start takes: measured in a run that became ready, else extrapolated from the shards loaded."""
-    own = case.lives_of(entity)
-    for life in own:
+def _lives_near(case: Case, death: Death) -> list[Life]:
+    """The entity's runs of the incident; one of another day, saved as the last good one, tells nothing of it."""
+
+    def is_near(life: Life) -> bool:
+        times = [event.time.utc_s for event in (life.start, life.end)]
+        return not death.time_s or any(t is None or abs(t - death.time_s) <= ONE_INCIDENT_S for t in times)
+
+    return [life for life in case.lives_of(death.entity) if is_near(life)]
+
+
+def load_time(case: Case, death: Death) -> dict[str, Any] | None:
+    """How long a start takes, as the runs of the incident show it.
+
+    A run of another day stands in where it took longer than this one lived; a quicker one is told as `earlier_`.
+    """
+    near = _lives_near(case, death)
+    found = _load_time(near)
+    earlier = _load_time([life for life in case.lives_of(death.entity) if life not in near])
+    if earlier is None or earlier["load_time_basis"] != "measured":
+        return found or earlier
+    if found is None and earlier["load_time_s"] > (uptime_s(case, death) or 0.0):
+        return earlier
+    return {**(found or {}), "earlier_load_time_s": earlier["load_time_s"]}
+
+
+def _load_time(lives: Sequence[Life]) -> dict[str, Any] | None:
+    """Measured in a run that became ready, else extrapolated from the shards loaded."""
+    for life in lives:
         if life.ready is not None and life.ready.time.utc_s is not None and life.start.time.utc_s is not None:
             seconds = life.ready.time.utc_s - life.start.time.utc_s
             if seconds > 0:
                 return {"load_time_s": round(seconds, 1), "load_time_basis": "measured"}
-    estimates = [estimate for life in own if (estimate := _extrapolated(life)) is not None]
+    estimates = [estimate for life in lives if (estimate := _extrapolated(life)) is not None]
     return max(estimates, key=lambda e: (e["shards_loaded"], e["load_time_s"]), default=None)
 
 

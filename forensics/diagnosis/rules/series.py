@@ -130,6 +130,9 @@ def belongs(case: Case, samples: Samples, entity: str) -> bool:
     owner = case.entities.name_of(samples.scope, samples.source)
     if not entity or case.entities.same(owner, entity):
         return True
+    if owner.startswith("ctr:"):  # an exporter's label: whose it is where one pod alone has such a container
+        named = {key for key, spec in case.specs.items() if f"ctr:{spec.scope.container}" == owner}
+        return named == {case.entities.key(entity)}
     if not owner.startswith("file:"):
         return False
     if samples.name.startswith(_ENGINE_SERIES):
