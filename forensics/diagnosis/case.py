@@ -144,6 +144,7 @@ DERIVED: dict[str, Derived] = {
                 "unexplained_exit",
                 "silent_death",
                 "node_kill_nearby",
+                "kill_in_output",
                 "foreign_code",
             ),
         ),

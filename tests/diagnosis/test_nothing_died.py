@@ -231,3 +231,17 @@ def test_how_many_waited(b: ModuleType) -> None:
     w.series("kv_cache_usage_pct", [(10.0 * i, 99.0) for i in range(60)], "a")
     w.series("requests_waiting", [(10.0 * i, 3.0 * i) for i in range(60)], "a", first_line=2_000_001)
     assert w.diagnosis().key_facts["requests_waiting"] == 177.0
+
+
+@pytest.mark.parametrize(("at_s", "cause"), [(4000, "insufficient_evidence"), (2000, "healthy")], ids=["last", "outlived"])
+def test_a_kill_that_nobody_vouches_for(b: ModuleType, at_s: float, cause: str) -> None:
+    """The kernel's words in an engine's output prove no kill, but behind its last sign of life no health either."""
+    w = b.World()
+    w.start("a", 0)
+    line = "[1204.883391] Memory cgroup out of memory: Killed process 77 (VLLM::EngineCor) total-vm:98kB, anon-rss:26kB"
+    if at_s < 3600:
+        w.add("a", at_s, line)
+    w.answer("a", 3600)
+    if at_s > 3600:
+        w.add("a", at_s, line)
+    assert verdict(w)[0] == cause

@@ -232,3 +232,18 @@ def test_a_progress_bar_keeps_its_collectors_stamp() -> None:
     assert [stamp.layer for stamp in record.stamps] == ["prefix"]
     glued = unwrap("Loading shards: 7%\rINFO 05-06 02:33:20 [core.py:77] Initializing")
     assert (glued.text, [stamp.layer for stamp in glued.stamps]) == ("Initializing", ["engine"])
+
+
+def test_a_kernel_message_whose_stamp_was_cut_off() -> None:
+    """`cut` and people take the stamp away; only what the kernel alone prints is believed without it."""
+    for head in ("kernel: ", "gpu-node-7 kernel: "):
+        record = unwrap(f"{head}Out of memory: Killed process 7 (python3) total-vm:1kB")
+        assert (record.channel, record.text[:13]) == ("kernel", "Out of memory")
+    assert unwrap("kernel: compiled for sm_90").channel == ""
+
+
+def test_a_stamp_in_brackets() -> None:
+    """Jenkins' timestamper; SGLang's own header has a blank in it."""
+    record = unwrap("[2026-05-12T10:41:00.123Z] ValueError: no")
+    assert (record.text, record.envelopes) == ("ValueError: no", ("iso",))
+    assert unwrap("[2026-05-12 10:41:00] Load weight end.").channel == "engine"

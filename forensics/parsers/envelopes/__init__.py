@@ -33,6 +33,7 @@ from .kernel import (
     dmesg_iso,
     dmesg_minute,
     dmesg_names,
+    kernel_unstamped,
     kmsg,
     talos,
     vmware_guest,
@@ -60,6 +61,7 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     ("dmesg-minute", dmesg_minute),
     ("dmesg-delta", dmesg_delta),
     ("dmesg-names", dmesg_names),
+    ("kernel-unstamped", kernel_unstamped),
     ("kmsg", kmsg),
     ("talos", talos),
     ("vmware", vmware_guest),
@@ -81,8 +83,9 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
 _BEGINS = {
     "json": r"[{\x1ed]", "labels": r"\{", "kubectl-prefix": r"\[", "cri": r"[\p{Nd}\p{No}]", "compose": r"[a-zA-Z0-9]",
     "dmesg-iso": r"[\d<a-z]", "rfc5424": "<", "ray": r"[\[\dDIWEC]", "journal-iso": r"[\p{Nd}\p{No}]",
-    "iso": r"[\p{Nd}\p{No}]", "journal-monotonic": r"\[", "dmesg-ctime": r"[\[<a-z]", "dmesg-minute": r"[\[<a-z]",
+    "iso": r"[\[\p{Nd}\p{No}]", "journal-monotonic": r"\[", "dmesg-ctime": r"[\[<a-z]", "dmesg-minute": r"[\[<a-z]",
     "dmesg-delta": r"[\[<a-z]", "dmesg-names": "[a-z]", "kmsg": r"[\d ]", "journal-short": r"[<\p{L}\d]",
+    "kernel-unstamped": "[A-Za-z0-9]",
     "journal-full": "[A-Z]", "journal-unix": "1", "journal-note": "[░-]", "klog": "[A-Z]", "logrus": "t",
     "process": r"\(", "sglang": r"\[", "c10": r"\[", "rank": r"\[", "uvicorn": "[A-Z]",
 }  # fmt: skip
