@@ -11,7 +11,7 @@ from itertools import chain
 
 from .bundle import BLOCK_BYTES, Bundle, Member
 from .model import Diagnostic, Event, Parsed, Samples, Scope, Severity, Source
-from .parsers import DIALECTS, FORMATS, log, mixed, wrapped
+from .parsers import DIALECTS, FORMATS, log, margins, mixed, wrapped
 from .scan import Looked, Scanned, Scanner, binary_kind, encoding_of
 from .sources import HEAD_BYTES, Format, Head, identify, make_head, owner
 from .stopwatch import Stopwatch
@@ -104,17 +104,18 @@ def _read_member(member: Member, blocks: Iterator[bytes], search: _Search) -> Re
     first = next(blocks, b"")
     while first and not first.strip(b"\0"):  # a log that was truncated while it was written begins with a hole
         first = next(blocks, b"")
-    while len(first) <= HEAD_BYTES and (more := next(blocks, b"")):
-        first += more
+    first = _beginning(first, blocks)
     encoding = encoding_of(first)
+    if encoding != "utf-8" and len(first) <= HEAD_BYTES:
+        first, encoding = first.decode(encoding, "replace").encode("utf-8", "replace"), "utf-8"
     start = first.lstrip(b"\0")[:HEAD_BYTES] if encoding == "utf-8" else first[:HEAD_BYTES]
     text = start.replace(b"\0", b"") if encoding == "utf-8" else start
     head = make_head(member.path, text, len(first) <= HEAD_BYTES, encoding)
     if not head.text:
         reason = member.cut or ("nothing but NUL bytes" if member.size_bytes > 4 else "")
         return _result(member, "empty", "empty file", Parsed(), Scanned(), None, reason)
-    if encoding == "utf-8" and (joined := wrapped.unfolded(head, first)) is not None:
-        first, head = joined, make_head(member.path, joined.lstrip(b"\0")[:HEAD_BYTES], head.whole)
+    if encoding == "utf-8":
+        head, first, blocks = _as_printed(head, first, blocks)
     with search.stopwatch.stage("recognise"):
         form = identify(head, FORMATS)
     if form is None and encoding == "utf-8" and (binary := binary_kind(start[:4096])) is not None:
@@ -125,6 +126,26 @@ def _read_member(member: Member, blocks: Iterator[bytes], search: _Search) -> Re
         if outputs is not None:
             return _read_outputs(member, outputs, blocks, search)
     return _read_as(member, head, form, first, encoding, blocks, search)
+
+
+def _as_printed(head: Head, first: bytes, blocks: Iterator[bytes]) -> tuple[Head, bytes, Iterator[bytes]]:
+    """The same member without what copying did to its lines: folds and margins, the outermost first."""
+    for _ in range(margins.MAX_DEPTH):
+        if (joined := wrapped.unfolded(head, first)) is not None:
+            first, head = joined, make_head(head.path, joined.lstrip(b"\0")[:HEAD_BYTES], head.whole)
+        if (margin := margins.of(head)) is None:
+            break
+        blocks = margins.off(chain((first,), blocks), margin)
+        first = _beginning(b"", blocks)
+        head = make_head(head.path, first.lstrip(b"\0")[:HEAD_BYTES], len(first) <= HEAD_BYTES)
+    return head, first, blocks
+
+
+def _beginning(first: bytes, blocks: Iterator[bytes]) -> bytes:
+    """The first bytes and as many blocks as tell whether the member ends within its head."""
+    while len(first) <= HEAD_BYTES and (more := next(blocks, b"")):
+        first += more
+    return first
 
 
 def _read_outputs(member: Member, outputs: mixed.Outputs, blocks: Iterator[bytes], search: _Search) -> ReadSource:

@@ -18,6 +18,8 @@ from .diagnosis.case import DERIVED
 from .diagnosis.doubt import doubted
 from .errors import NothingReadableError
 from .model import Diagnostic, Event, Finding, Role, Samples, Severity, Source
+from .parsers import prose
+from .parsers.notes import CHANNEL, is_named
 from .parsers.records import APPLICATIONS
 from .report import BundleInfo, Report
 from .report.text import derived_title
@@ -99,6 +101,7 @@ def read(
     stopwatch.count("clocks", events=len(ordered), points=sum(len(samples.values) for samples in solved.samples))
     matcher = Matcher(library)
     with stopwatch.stage("signatures"):
+        ordered = pasted(matcher, ordered)
         findings = find(matcher, ordered)
     stopwatch.count("signatures", findings=len(findings))
     sources = tuple(replace(item.source, clocks=tuple(solved.clocks.get(item.source.path, ()))) for item in found)
@@ -143,14 +146,33 @@ def _built_in() -> Library:
 
 _RAISED = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt): \S")
 """The last line of a traceback."""
+_LEAD = regex.compile(r"\s*(?:(?:[\w./<>()-]+(?: [\w./<>()-]+){0,2}: |Value error, ))*")
+"""How programs begin a message: `vllm serve: error: `, `init: `, and pydantic."""
+_OWN_WORDS, _OWN_SHARE = 5, 0.8
+"""A message without a number is a program's own when it has so many words, and is so much of its line."""
+
+
+def pasted(matcher: Matcher, events: Sequence[Event]) -> tuple[Event, ...]:
+    """The events; lines of notes that are messages of a program, word for word, are pasted text, not talk.
+
+    Programs print sentences as well: what tells theirs is a signature of a fault that the line consists of.
+    """
+    notes = [replace(event, channel="plain") for event in events if event.channel == CHANNEL and event.kind == "log"]
+    lines = {
+        event.locator for event, hit in matcher.hits_in(notes)
+        if hit.signature.role not in (Role.BENIGN, Role.CONTEXT) and _is_own(event, hit) and not prose.talks(event.text)
+    }  # fmt: skip
+    if not lines:
+        return tuple(events)
+    return tuple(replace(e, channel="plain") if e.channel == CHANNEL and e.locator in lines else e for e in events)
 
 
 def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:
     """All signature hits, in timeline order.
 
     A text without any header, beside real sources or sentences, is hearsay (notes, a README), unless it is clearly some
-    program's output: it holds a traceback, or several different messages of an engine. It is a quotation beside an
-    engine's own log; where there is none, an error with its numbers, or as Python prints it, is the best that is known.
+    program's output. It is a quotation beside an engine's own log; where there is none, an error with its numbers, or
+    word for word as the program prints it, is the best that is known.
     """
     events = tuple(events)
     channels = {event.channel for event in events}
@@ -158,11 +180,14 @@ def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:
     heard = not channels & APPLICATIONS
     hits = list(matcher.hits_in(events))
     programs = _program_outputs(hits) if structured else frozenset()
+    outputs = _outputs(events, heard) if structured else frozenset()
     found = []
     for event, hit in hits:
-        told = structured and event.channel == "plain" and event.locator.source not in programs
-        verbatim = any(type(value) in (int, float) for value in hit.fields.values()) or _RAISED.match(event.text)
-        hearsay = told and heard and bool(verbatim)
+        own = _is_own(event, hit)
+        source = event.locator.source
+        told = structured and event.channel == "plain" and source not in programs and not (own and source in outputs)
+        verbatim = own or any(type(value) in (int, float) for value in hit.fields.values())
+        hearsay = told and heard and verbatim
         s, quoted = hit.signature, hit.quoted or (told and not hearsay)
         found.append(
             Finding("", s.id, s.title, s.role, s.severity, event, hit.fields, quoted=quoted, hearsay=hearsay)
@@ -170,8 +195,22 @@ def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:
     return tuple(found)
 
 
+def _is_own(event: Event, hit: Hit) -> bool:
+    """Whether a hit stands where the program that prints the message puts it, and nobody added words of their own."""
+    if hit.quoted:
+        return False
+    text = event.text
+    if _RAISED.match(text):
+        return True
+    lead = _LEAD.match(text)
+    begins = lead is not None and hit.start <= lead.end()
+    words, share = len(text[hit.start : hit.end].split()), (hit.end - hit.start) / max(1, len(text.strip()))
+    numbers = any(type(value) in (int, float) for value in hit.fields.values())
+    return (begins or share >= _OWN_SHARE) and (numbers or words >= _OWN_WORDS)
+
+
 def _program_outputs(hits: Iterable[tuple[Event, Hit]]) -> frozenset[str]:
-    """Sources without headers that are a program's output all the same."""
+    """Sources without headers that are a program's output all the same: a traceback, or several different messages."""
     messages: dict[str, set[str]] = {}
     tracebacks: set[str] = set()
     for event, hit in hits:
@@ -180,6 +219,19 @@ def _program_outputs(hits: Iterable[tuple[Event, Hit]]) -> frozenset[str]:
             if event.kind == "traceback":
                 tracebacks.add(event.locator.source)
     return frozenset(tracebacks | {source for source, seen in messages.items() if len(seen) >= 3})
+
+
+def _outputs(events: Iterable[Event], heard: bool) -> frozenset[str]:
+    """Sources that are a program's output by their names; where no application is heard, also those without talk."""
+    texts: dict[str, list[str]] = {}
+    for event in events:
+        if event.channel in ("plain", CHANNEL):
+            texts.setdefault(event.locator.source, []).append(event.text)
+    return frozenset(
+        source for source, lines in texts.items()
+        if not is_named(source)
+        and (prose.is_output(source) or (heard and 2 * sum(map(prose.is_prose, lines)) <= len(lines)))
+    )  # fmt: skip
 
 
 _SHOWN_KINDS = frozenset({

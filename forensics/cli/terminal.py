@@ -102,6 +102,8 @@ class _Page:
                 self._text(self.t["lane"][row["lane"]]), self._event(row), self._text(places, "dim"),
             )  # fmt: skip
         self.console.print(table)
+        if years := view.assumed_years(rows):
+            self.console.print(self._text(text.fill(self.t["story"]["year"], {"year": years}) or "", "dim"))
 
     def _event(self, row: Doc) -> Text:
         said = self._text("")

@@ -87,9 +87,13 @@ def _brackets(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _note(rows: Sequence[Mapping[str, Any]]) -> str:
+    from ..report import view  # heavy: not for `--help`
+
     said = f"{len(rows)} events."
     if any(row.get("order_group") is not None for row in rows):
         said += f" {_FIRST}{_MIDDLE}{_LAST} bracket neighbours whose times overlap: their order is not provable."
+    if years := view.assumed_years(rows):
+        said += f" The year ({years}) is assumed where a log prints none; ± is the doubt within it."
     return said
 
 
@@ -122,7 +126,9 @@ def _when(row: Mapping[str, Any], zone: tzinfo, dated: bool) -> str:
 
 def _spread(row: Mapping[str, Any]) -> str:
     """`±0.5 s`, `±12 min`, `±8 h`; empty below a tenth of a second and without a time."""
-    spread = row.get("uncertainty_s")
+    from ..report import view
+
+    spread = view.within_year(row.get("uncertainty_s"))
     if spread is None or spread < 0.1:
         return ""
     if spread < 10:

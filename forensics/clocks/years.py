@@ -22,8 +22,9 @@ from .yearless import DAY_S, in_year, is_leap_day, nearest_year, without_year
 
 GIVEN = "year given"
 BESIDE = "year printed beside it"
-_HALF_YEAR_S = 183 * DAY_S
-_YEAR_S = 366 * DAY_S
+_HALFYEAR_S = 183 * DAY_S
+YEAR_S = 366 * DAY_S
+"""The doubt of a time whose year is assumed."""
 _CLOSE_S = 2 * DAY_S
 _MOST_VOTES = 64
 _PATH_DATE = regex.compile(r"(?<!\d)(20[0-9]{2})([-_]?)([01][0-9])\2([0-3][0-9])(?!\d{5})")
@@ -154,9 +155,9 @@ def _turns(walls: Sequence[float]) -> list[int]:
     turn = 0
     previous = walls[0] if walls else 0.0
     for wall in walls:
-        if wall < previous - _HALF_YEAR_S:
+        if wall < previous - _HALFYEAR_S:
             turn += 1
-        elif wall > previous + _HALF_YEAR_S and turn > 0:
+        elif wall > previous + _HALFYEAR_S and turn > 0:
             turn -= 1
         previous = wall
         turns.append(turn)
@@ -173,7 +174,7 @@ def _last_year(
     ascending) tells the year: copies have the time of the copying.
     """
     if latest is None:
-        return stamps.YEARLESS_YEAR, "nothing tells the year", 50 * _YEAR_S
+        return stamps.YEARLESS_YEAR, "nothing tells the year", 50 * YEAR_S
     newest_s = max(wall for wall, turn in zip(lane.walls, clue.turns, strict=True) if turn == 0)
     first = stamps.wall(latest.seconds).year + 1
     years = [year for year in range(first, first - 12, -1) if _possible(lane, clue, year)] or [first - 1]
@@ -188,7 +189,7 @@ def _last_year(
     beside = next((year for year in years if year <= last and _near(in_year(newest_s, year), rendered)), None)
     if beside is not None:
         return beside, "year from the rendered kernel log", 0.0
-    return last, f"year from {latest.what}", _YEAR_S
+    return last, f"year from {latest.what}", YEAR_S
 
 
 def _near(moment: float, walls: Sequence[float]) -> bool:

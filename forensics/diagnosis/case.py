@@ -167,6 +167,7 @@ DERIVED: dict[str, Derived] = {
                 "node_kill_nearby",
                 "commit_exhausted",
                 "hugepages_idle",
+                "kill_in_output",
                 "foreign_code",
             ),
         ),

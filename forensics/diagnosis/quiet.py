@@ -7,6 +7,8 @@ from dataclasses import replace
 from math import inf, isnan
 
 from ..model import Event, Finding, Locator, Role, Samples
+from ..parsers.kernel_oom_lines import killed
+from ..parsers.records import MACHINE, unwrap
 from . import bystanders, rank, rules, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
@@ -73,21 +75,21 @@ def _survived(case: Case, finding: Finding) -> bool:
     comm = str(finding.event.fields.get("victim_comm") or "")
     if comm and not owner and case.lives and not ENGINE_COMM.search(comm):
         return True
-    return _outlived(case, finding)
+    return _outlived(case, finding.event)
 
 
-def _outlived(case: Case, finding: Finding) -> bool:
+def _outlived(case: Case, fault: Event) -> bool:
     """True when some engine went on working after a fault."""
     for life in case.lives:
-        if finding.locator.source in life.sources:
-            if finding.locator.source == life.start.locator.source and finding.locator.order < life.last_sign:
+        if fault.locator.source in life.sources:
+            if fault.locator.source == life.start.locator.source and fault.locator.order < life.last_sign:
                 return True
             continue
         activity = life.last_activity
-        if activity is None or activity.time.utc_s is None or finding.time.utc_s is None:
+        if activity is None or activity.time.utc_s is None or fault.time.utc_s is None:
             continue
         began = life.start.time.utc_s
-        if began is not None and began < finding.time.utc_s and activity.time.utc_s > finding.time.utc_s + 60.0:
+        if began is not None and began < fault.time.utc_s and activity.time.utc_s > fault.time.utc_s + 60.0:
             return True
     return False
 
@@ -267,7 +269,9 @@ def no_fault(case: Case) -> Incident:
     for trend in flat[:1]:
         findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
     findings += planned
-    healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case)
+    doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
+    findings += doubts
+    healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case) and not doubts
     cause = case.library.causes["healthy" if healthy else "insufficient_evidence"]
     hypothesis = rank.rank_one(cause, findings)
     if healthy:
@@ -321,7 +325,17 @@ def _nobodys_kill(case: Case, kill: Finding) -> bool:
     Its name is no engine's, but a server may run under any name.
     """
     owner = case.entities.of(kill.event)
-    return not owner.startswith(("pod:", "uid:", "cid:")) and not _outlived(case, kill)
+    return not owner.startswith(("pod:", "uid:", "cid:")) and not _outlived(case, kill.event)
+
+
+def _is_unread_kill(case: Case, event: Event) -> bool:
+    """True for the kernel's words where the kernel does not speak, behind the last sign of life.
+
+    A user may have sent them, or a copy put them there: nothing is proved, least of all that nobody was killed.
+    """
+    if event.channel in MACHINE or "Killed process " not in event.text:
+        return False
+    return killed(unwrap(event.text).text.removeprefix("kernel: ")) is not None and not _outlived(case, event)
 
 
 def _about_stops(healthy: Hypothesis) -> Hypothesis:

@@ -23,7 +23,7 @@ PART_LINES, PART_LINES_APART = 10, 3
 line fewer will do, and behind as few lines of the application a paste is the likelier story."""
 ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "dmesg", "journalctl")
 """Literals of headings between the parts of a file."""
-_STAMP = re.compile(r"\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)? ")
+_STAMP = re.compile(r"\[?\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?\]? ")
 
 
 def settle(records: Sequence[Record], channel: str) -> list[Record]:

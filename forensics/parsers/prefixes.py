@@ -1,9 +1,8 @@
-"""What is in front of every line of a file, and can be told only from the file: stern, kail, kubetail, `grep -n`.
+"""Whose line it is, where that stands in front of every line and can be told only from the file: stern, kail, kubetail.
 
 `vllm-0 vllm message` (stern; with `-A` the namespace before it), `llm/vllm-0[vllm]: message` (kail),
-`[vllm-0 vllm] message` (kubetail); `25:message`, `engine.log-26-message` (grep and rg with numbers). One such line may
-be anything; a file in which nearly all lines begin with few such names was made by one of these tools, and then also
-the lines of a traceback lose them.
+`[vllm-0 vllm] message` (kubetail). One such line may be anything; a file in which nearly all lines begin with few such
+names was made by one of these tools, and then also the lines of a traceback lose them.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
 
 import regex
 
@@ -30,11 +28,6 @@ _SHAPES = tuple(
         rf"(?P<namespace>{_NAME})/{_POD}\[(?P<container>{_NAME})\]: ?",
         rf"\[{_POD}(?: (?P<container>{_NAME}))?\](?: |$)",
     )
-)
-_NUMBERED = regex.compile(
-    r"(?:[\w./-]+?\.(?:log|txt|out|err)[\w.-]*?(?P<mark>[:-]))?(?P<number>\d{1,9})(?(mark)(?P=mark)|[:-])"
-    r"(?!\d\d[-:.])(?P<rest>.*)",
-    regex.DOTALL,
 )
 _HEADING = regex.compile(r"==> (?P<path>\S*/\S+) <==")
 _OWNER = frozenset({"namespace", "pod", "container"})
@@ -59,10 +52,9 @@ class Prefixes:
         if found is None or scope not in self.owners:
             record = unwrap(raw, number, count, last)
             return replace(record, text="") if _FOLLOWED.fullmatch(record.text) else record
-        record = unwrap(found["rest"], number, count, last, output=self.shape is not _NUMBERED)
-        if self.shape is not _NUMBERED:
-            record = replace(record, envelopes=("stern", *record.envelopes))
-        return replace(record, raw=raw, scope=record.scope.merged(scope))
+        record = unwrap(found["rest"], number, count, last, output=True)
+        envelopes, owned = ("stern", *record.envelopes), record.scope.merged(scope)
+        return replace(record, raw=raw, envelopes=envelopes, scope=owned)
 
 
 def _scope(found: regex.Match[str]) -> Scope:
@@ -89,15 +81,12 @@ def of_lines(lines: tuple[str, ...]) -> Prefixes | None:
     texts = [text for text in texts if not _FOLLOWED.fullmatch(text)]
     if len(texts) < MIN_LINES:
         return None
-    for shape in (*_SHAPES, _NUMBERED):
+    for shape in _SHAPES:
         if not mostly(shape.match, texts, MIN_SHARE):
             continue
         found = [match for text in texts if (match := shape.match(text)) is not None]
         owners = Counter(map(_scope, found))
-        named = shape is not _NUMBERED
-        if not named and not all(int(a["number"]) < int(b["number"]) for a, b in pairwise(found)):
-            continue
-        headed = sum(bool(unwrap(match["rest"], output=named).envelopes) for match in found)
+        headed = sum(bool(unwrap(match["rest"], output=True).envelopes) for match in found)
         few = len(owners) <= min(MAX_OWNERS, max(1, len(found) // 2))
         if few and headed >= 0.2 * len(found):
             return Prefixes(shape, frozenset(owners))

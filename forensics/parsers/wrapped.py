@@ -26,7 +26,10 @@ RAGGED = 25
 MAX_LINES = 80
 """Lines of one message."""
 MIN_FULL = 3
-"""Lines that end in the last column before a width is believed."""
+"""Lines that end in the last column before a width is believed; of a usual one, one less."""
+USUAL = frozenset({80, 100, 120, 132, 160, 200})
+BEGINNING = 8
+"""Characters by which further headers are told: those of a collector that `_HEADER` does not know."""
 _HEADER = regex.compile(
     r"(?:\x1b\[[\d;]*m)*(?:\(\w+ (?:pid|rank|ip)=|\([\w ]+? pid=\d|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b|"
     r"<\d{1,3}>|\[ *\d+\.\d{3,6}\]|\[?\d{4}[-/]\d\d[-/]\d\d|\[?\p{L}{3} (?:\p{L}{3} )?[ \d]\d \d\d:\d\d|"
@@ -42,14 +45,14 @@ _LONG = regex.compile(r"(?:Error|Exception)\b(?: ?\(|: )")
 
 def unfolded(head: Head, data: bytes) -> bytes | None:
     """The same text with its messages joined; none when nothing was folded. `data` is UTF-8."""
-    if "\x1b" in head.text or len(head.lines) < 2:
+    if len(head.lines) < 2:
         return None
     width = _terminal_width(head.lines)
-    filled = not width and head.whole and _LONG.search(head.text) is not None
+    filled = not width and head.whole and "\x1b" not in head.text and _LONG.search(head.text) is not None
     if not width and not filled:
         return None
     lines = data.decode("utf-8", "surrogateescape").split("\n")
-    joined = _at_width(lines, width) if width else _filled(lines)
+    joined = _at_width(lines, width, _beginnings(head.lines, width)) if width else _filled(lines)
     return "\n".join(joined).encode("utf-8", "surrogateescape") if joined != lines else None
 
 
@@ -60,24 +63,40 @@ def _terminal_width(lines: Sequence[str]) -> int:
     """
     lengths = Counter(len(line) for line in lines)
     width = max(lengths)
-    if not NARROWEST <= width <= WIDEST or lengths[width] < MIN_FULL:
+    least = MIN_FULL - 1 if width in USUAL else MIN_FULL
+    if not NARROWEST <= width <= WIDEST or lengths[width] < least:
         return 0
+    own = _beginnings(lines, width)
     behind = [lines[i + 1] for i, line in enumerate(lines[:-1]) if len(line) == width]
-    on = sum(bool(line.strip()) and not line[:2].isspace() and not _HEADER.match(line) for line in behind)
-    headers = sum(_HEADER.match(line) is not None for line in lines)
+    on = sum(bool(line.strip()) and not line[:2].isspace() and not _is_headed(line, own) for line in behind)
+    headers = sum(_is_headed(line, own) for line in lines)
     framed = sum(line[:1] in "|+" for line in behind)
-    enough = on >= 0.85 * len(behind) >= MIN_FULL * 0.85
+    enough = on >= 0.85 * len(behind) >= least * 0.85
     return width if enough and headers >= 0.1 * len(lines) and headers >= 2 and not framed else 0
 
 
-def _at_width(lines: Sequence[str], width: int) -> list[str]:
+def _beginnings(lines: Sequence[str], width: int) -> frozenset[str]:
+    """How messages begin in this text, whoever wrote it: what stands again and again at the margin, but for folds."""
+    begins = Counter(_beginning(line) for before, line in pairwise(["", *lines]) if len(before) != width)
+    return frozenset(begin for begin, times in begins.items() if times >= MIN_FULL and begin.strip())
+
+
+def _beginning(line: str) -> str:
+    return line[:BEGINNING] if len(line) > BEGINNING and not line[0].isspace() else ""
+
+
+def _is_headed(line: str, own: frozenset[str]) -> bool:
+    return _HEADER.match(line) is not None or _beginning(line) in own
+
+
+def _at_width(lines: Sequence[str], width: int, own: frozenset[str]) -> list[str]:
     joined: list[str] = []
     first = 0
     for index, raw in enumerate(lines):
         line = raw.removesuffix("\r")
         before = lines[index - 1].removesuffix("\r") if index else ""
         full = len(before) == width or (len(before) == width - 1 and line[:1].strip() != "")
-        if index and full and line and not _HEADER.match(line) and index - first < MAX_LINES:
+        if index and full and line and not _is_headed(line, own) and index - first < MAX_LINES:
             pad = " " * (width - len(before))
             joined[first] = joined[first].removesuffix("\r") + pad + line
             joined.append("")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
+from ..clocks.years import YEAR_S
 from ..diagnosis.rank import matches
 from ..model import Finding
 from ..signatures.model import Advice, Condition, Confirm, Text, runs_on, serves
@@ -158,7 +159,9 @@ def summary(
     well = d.verdict.cause.id == "healthy"
     fault = not well and d.verdict.cause.id != "insufficient_evidence"
     if not well:
-        lines.append({"key": "when", "text": _when(start_s, end_s, attempts, t)})
+        when = _when(start_s, end_s, attempts, t)
+        assumed = start_s is not None and any(f.time.uncertainty_s >= YEAR_S for f in d.verdict.decisive)
+        lines.append({"key": "when", "text": text.fill(t["summary"]["when_year"], {"when": when}) if assumed else when})
     unseen = t["summary"]["impact_none" if well else "impact_unknown"]
     lines.append({"key": "impact", "text": impact(d.impact, t) or unseen})
     cause = _because(report, language) if fault else ""

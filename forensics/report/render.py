@@ -111,7 +111,7 @@ def _context(data: Mapping[str, Any], zone: tzinfo | None) -> dict[str, Any]:
 
 
 _FUNCTIONS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
-    "view": {f.__name__: f for f in (view.told, view.days, view.chain, view.flowchart)},
+    "view": {f.__name__: f for f in (view.told, view.days, view.assumed_years, view.chain, view.flowchart)},
     "tables": {
         f.__name__: f
         for f in (

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from ..clocks.years import YEAR_S
 from . import escape, text
 from .attempts import ENDS
 
@@ -42,13 +43,25 @@ def when(row: Doc, dated: bool = True, zone: tzinfo | None = None) -> str:
 
 
 def spread(row: Doc) -> str:
-    """`34 s`, `12 min`, `24 h`; empty when the time is precise or unknown."""
-    seconds = row.get("uncertainty_s")
+    """`34 s`, `12 min`, `24 h`; empty when the time is precise or unknown. That a year is assumed is told elsewhere."""
+    seconds = within_year(row.get("uncertainty_s"))
     if seconds is None or row.get("utc") is None or seconds < VAGUE_S:
         return ""
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
+
+
+def within_year(uncertainty_s: float | None) -> float | None:
+    """The doubt of a time without that of its year."""
+    assumed = uncertainty_s is not None and uncertainty_s >= YEAR_S
+    return uncertainty_s - YEAR_S if assumed and uncertainty_s is not None else uncertainty_s
+
+
+def assumed_years(rows: Iterable[Doc]) -> str:
+    """`2026`, or `2025, 2026`: the years that nothing in the bundle tells, empty when there are none."""
+    doubted = (row for row in rows if row.get("uncertainty_s") is not None and row["uncertainty_s"] >= YEAR_S)
+    return ", ".join(sorted({day(row.get("utc"))[:4] for row in doubted} - {""}))
 
 
 def day(iso: str | None) -> str:

@@ -472,3 +472,17 @@ def test_a_restart_in_place_that_nobody_asked_for(b: ModuleType, asked: bool, co
     w.add("a", 902, "Shutting down", scope=scope)
     w.start("a", 930, scope=scope)
     assert verdict(w) == ("healthy", confidence)
+
+
+@pytest.mark.parametrize(("at_s", "cause"), [(4000, "insufficient_evidence"), (2000, "healthy")], ids=["last", "outlived"])
+def test_a_kill_that_nobody_vouches_for(b: ModuleType, at_s: float, cause: str) -> None:
+    """The kernel's words in an engine's output prove no kill, but behind its last sign of life no health either."""
+    w = b.World()
+    w.start("a", 0)
+    line = "[1204.883391] Memory cgroup out of memory: Killed process 77 (VLLM::EngineCor) total-vm:98kB, anon-rss:26kB"
+    if at_s < 3600:
+        w.add("a", at_s, line)
+    w.answer("a", 3600)
+    if at_s > 3600:
+        w.add("a", at_s, line)
+    assert verdict(w)[0] == cause

@@ -275,3 +275,18 @@ def test_daemons_of_slurm(line: str, channel: str) -> None:
     record = peel(line)
     assert record.channel == channel
     assert len(record.stamps) == (channel == "host")
+
+
+def test_a_kernel_message_whose_stamp_was_cut_off() -> None:
+    """`cut` and people take the stamp away; only what the kernel alone prints is believed without it."""
+    for head in ("kernel: ", "gpu-node-7 kernel: "):
+        record = unwrap(f"{head}Out of memory: Killed process 7 (python3) total-vm:1kB")
+        assert (record.channel, record.text[:13]) == ("kernel", "Out of memory")
+    assert unwrap("kernel: compiled for sm_90").channel == ""
+
+
+def test_a_stamp_in_brackets() -> None:
+    """Jenkins' timestamper; SGLang's own header has a blank in it."""
+    record = unwrap("[2026-05-12T10:41:00.123Z] ValueError: no")
+    assert (record.text, record.envelopes) == ("ValueError: no", ("iso",))
+    assert unwrap("[2026-05-12 10:41:00] Load weight end.").channel == "engine"

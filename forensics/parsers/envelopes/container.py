@@ -45,7 +45,8 @@ _CRI = re.compile(
     re.DOTALL,
 )
 _ISO_HEAD = re.compile(
-    r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?)"
+    r"(?P<open>\[(?=.{10}T))?"
+    r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?)(?(open)\])"
     r"(?P<pipe> \| |[ \t])(?P<rest>.*)",
     re.DOTALL,
 )
@@ -66,8 +67,9 @@ def cri(text: str) -> Layer | None:
 
 
 def iso_prefix(text: str) -> Layer | None:
-    """An ISO stamp in front of any text: `kubectl logs --timestamps`, docker `-t`, log shippers."""
-    if not text[:4].isdigit() or text[4:5] != "-":
+    """An ISO stamp in front of any text: `kubectl logs --timestamps`, docker `-t`, shippers; in brackets Jenkins."""
+    begin = 1 if text.startswith("[") else 0
+    if text[begin + 4 : begin + 5] != "-" or not text[begin : begin + 4].isdigit():
         return None
     found = _ISO_HEAD.match(text)
     stamp = stamps.iso(_BLANK_ZONE.sub(r"\1", found["stamp"]), "prefix") if found else None

@@ -49,11 +49,13 @@ _TALOS = re.compile(
     re.DOTALL,
 )
 _VMWARE = re.compile(r".{0,60}?\bGuest: (?P<rest><\d{1,3}>\[.*)", re.DOTALL)
+_UNSTAMPED = re.compile(r"(?:[A-Za-z0-9][\w.-]{0,62} )?kernel: (?P<rest>.*)", re.DOTALL)
 _ESCAPED = re.compile(r"(?:\\x[0-9a-f]{2})+")
 _PROGRAM = re.compile(r"(?P<ident>[A-Za-z][\w.@/-]{0,60})\[(?P<pid>\d{1,18})\]: (?P<rest>.*)", re.DOTALL)
 
 _BARE = re.compile(
-    r"(?:Linux version \d|(?:Kernel c|C)ommand line: |BIOS-(?:provided|e820)|NVRM: |nvidia[\w-]*: |"
+    r"(?:Linux version \d|(?:Kernel c|C)ommand line: |BIOS-(?:provided|e820)|NVRM: |"
+    r"nvidia(?!-(?:container|ctk|cdi|smi|persistenced))[\w-]*: |"
     r"audit: type=\d|"
     r"(?:tsc|clocksource|ACPI|IPv6|cgroup|mce|EDAC|perf|systemd\[1\]|smpboot|TCP|EXT4-fs|XFS|md/raid\S*): |"
     r"(?:pci|pcieport|nvme|usb|ata\d|scsi|mlx5_core) [\d:.-]+: |.{0,40}: link (?:becomes ready|is not ready)|"
@@ -143,6 +145,12 @@ def dmesg_names(text: str) -> Layer | None:
         return None
     found = _NAMES_ONLY.match(text)
     return _said(found["rest"]) if found else None
+
+
+def kernel_unstamped(text: str) -> Layer | None:
+    """`host kernel: ` of a syslog whose stamps were cut off, before what only the kernel prints."""
+    found = _UNSTAMPED.match(text) if "kernel: " in text[:80] else None
+    return _said(found["rest"]) if found and is_bare(found["rest"]) else None
 
 
 def kmsg(text: str) -> Layer | None:
