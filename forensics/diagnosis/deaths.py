@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 import regex
 
 from ..model import Event, Finding
-from .entities import ENGINE_COMM, Entities, shown_as_engine, words_of
+from . import sidecars
+from .entities import ENGINE_COMM, Entities
 from .model import Death, Life
 
 ONE_INCIDENT_S = 12 * 3600.0
@@ -66,12 +67,12 @@ def build(
         if ended is not None:
             drafts.append(_Draft(life.entity, ended, [], life))
     kills = {(f.locator.source, f.locator.order) for f in findings if f.signature in PROBE_KILLS}
-    containers = _containers(events, entities)
+    containers = sidecars.containers(events, entities)
     stirring = _stirring(events, entities)
     for event in _witnesses(events, findings, witnesses, entities):
         entity = entities.of(event) or _of_job(event, lives)
         entity = entity or (_sole_engine(drafts, event) if event.kind == "kernel_oom" else "")
-        if _of_sidecar(event, containers.get(entity, {})):
+        if sidecars.is_of_sidecar(event, containers.get(entity, {})):
             continue
         if event.kind == "kernel_oom" and _outlived(event, entity, lives, stirring):
             continue
@@ -83,24 +84,18 @@ def asides(
     events: Sequence[Event], findings: Sequence[Finding], entities: Entities, witnesses: frozenset[str]
 ) -> tuple[Death, ...]:
     """Ends of containers that serve nothing beside one that does, by time: no deaths of the engine."""
-    containers = _containers(events, entities)
+    containers = sidecars.containers(events, entities)
     drafts: dict[str, list[_Draft]] = {}
     for event in _witnesses(events, findings, witnesses, entities):
         entity = entities.of(event)
-        if _of_sidecar(event, containers.get(entity, {})):
-            name = event.scope.container or _limited(event, containers[entity])
+        if sidecars.is_of_sidecar(event, containers.get(entity, {})):
+            name = event.scope.container or sidecars.limited(event, containers[entity])
             _add(drafts.setdefault(name, []), event, entity, False, ())
     return _in_order(replace(_finish(draft), container=name) for name, own in drafts.items() for draft in own)
 
 
 def _in_order(deaths: Iterable[Death]) -> tuple[Death, ...]:
     return tuple(sorted(deaths, key=lambda d: (d.time_s is None, d.time_s or 0.0, d.entity, d.container)))
-
-
-def _limited(kill: Event, containers: Mapping[str, tuple[bool, int | None]]) -> str:
-    """The one container whose limit a kill enforced."""
-    names = [name for name, (_, size) in containers.items() if size == int(kill.fields["memcg_limit_kib"]) * 1024]
-    return names[0] if len(names) == 1 else ""
 
 
 def _end_of(life: Life, siblings: Sequence[Life]) -> float | None:
@@ -173,42 +168,6 @@ def _harmless(event: Event) -> bool:
     if event.kind == "unit_exit":
         return event.fields.get("status") == 0
     return False
-
-
-def _containers(events: Sequence[Event], entities: Entities) -> dict[str, dict[str, tuple[bool, int | None]]]:
-    """Entity → container → (serves a model, memory limit in bytes), from pod specs with several containers.
-
-    Beside a container that is shown to be an engine's, one that merely runs Python is none.
-    """
-    found: dict[str, dict[str, Event]] = {}
-    for event in events:
-        name = str(event.fields.get("container") or event.scope.container)
-        if event.kind == "pod_spec" and name and not event.fields.get("init"):
-            found.setdefault(entities.of(event), {})[name] = event
-    several = {entity: specs for entity, specs in found.items() if len(specs) > 1}
-    return {
-        entity: {name: (name in serving, spec.fields.get("memory_limit_bytes")) for name, spec in specs.items()}
-        for entity, specs in several.items()
-        for serving in [_serving(specs)]
-    }
-
-
-def _serving(specs: Mapping[str, Event]) -> set[str]:
-    shown = {name for name, spec in specs.items() if shown_as_engine(spec)}
-    return shown or {name for name, spec in specs.items() if ENGINE_COMM.search(words_of(spec))}
-
-
-def _of_sidecar(event: Event, containers: Mapping[str, tuple[bool, int | None]]) -> bool:
-    """True when a witness speaks of a container that serves nothing, beside one that does."""
-    if not any(serves for serves, _ in containers.values()):
-        return False
-    if event.scope.container in containers:
-        return not containers[event.scope.container][0]
-    limit = event.fields.get("memcg_limit_kib")
-    if event.kind != "kernel_oom" or not isinstance(limit, int):
-        return False
-    owners = [serves for serves, size in containers.values() if size == limit * 1024]
-    return bool(owners) and not any(owners) and not ENGINE_COMM.search(str(event.fields.get("victim_comm", "")))
 
 
 def _stirring(events: Sequence[Event], entities: Entities) -> dict[str, list[float]]:

@@ -7,18 +7,16 @@ verdict. A stronger source overwrites a weaker one, so a number of the failing l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
 from typing import Any
 
 from ..model import Finding
-from . import timing
+from . import holders, timing
 from .case import Case
 from .evidence import same_fact
 from .judge import first_cause
 from .ledger import arguments_of, build, kv_facts, values_of
 from .model import Incident, Life
 from .rules.gpu import named_cards
-from .rules.host import kill_fields
 from .rules.oom_site import first_failure
 from .rules.probes import budgets_s, load_time, probe_kill_of
 from .rules.series import dumped_load, load_at_death
@@ -93,7 +91,6 @@ _LEDGER = (
     "nofile_limit",
 )
 MAX_REPEATS = 5
-MOST_OF_IT = 0.5
 SKEW_S = 5.0
 """A clock this much off is worth a number."""
 _OBSERVED = frozenset(
@@ -163,13 +160,13 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     _curves(case, incident, facts)
     cause, ground = incident.hypotheses[0].cause.id, incident.hypotheses[0].decisive
     if cause == "host_oom.node":
-        _node(case, incident, facts)
+        holders.of_node(case, incident, facts)
     if cause == "ray_oom":
-        _ray_node(case, facts)
+        holders.of_ray_node(case, facts)
     if cause == "gpu_oom.other_process":
-        _holder(case, facts)
+        holders.of_card(case, facts)
     if cause == "host_oom.node" or any(finding.signature.startswith("oomd.") for finding in ground):
-        _consumer(case, incident, facts)
+        holders.of_host(case, incident, facts)
     if life is not None and "kv_bytes_per_token" not in facts:
         facts |= {name: value for name, value in kv_facts(case, life).items() if name not in facts}
     if "gpu_total_gib" not in facts:
@@ -328,54 +325,6 @@ def _refused_starts(case: Case, incident: Incident, facts: dict[str, Any]) -> No
         if refused is not None:
             names = {"gpu_free_gib": "free_at_restart_gib", "requested_gib": "wanted_at_restart_gib"}
             facts |= {new: refused.fields[old] for old, new in names.items() if old in refused.fields}
-            return
-
-
-def _node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
-    """For an exhausted node: its memory, and how much its largest process held when it was killed itself."""
-    for event in case.of_kind("meminfo"):
-        if event.fields.get("mem_total_kib"):
-            facts["node_memory_kib"] = event.fields["mem_total_kib"]
-            break
-    for event in case.of_kind("kernel_oom"):
-        rss = kill_fields(event).get("victim_rss_kib")
-        if rss is not None and event.fields.get("victim_pid") == facts.get("largest_task_pid"):
-            facts["largest_task_rss_at_its_kill_kib"] = rss  # it outlived the first kill and grew on
-
-
-def _holder(case: Case, facts: dict[str, Any]) -> None:
-    """Who holds the card that a start found full: the process with most memory in a snapshot, and with enough of it."""
-    total, free = facts.get("gpu_total_gib"), facts.get("gpu_free_gib")
-    if not isinstance(total, int | float) or not isinstance(free, int | float) or "tried_to_allocate_gib" in facts:
-        return
-    held = [e for e in case.of_kind("gpu_process") if isinstance(e.fields.get("used_mib"), int | float)]
-    largest = max(held, key=lambda e: e.fields["used_mib"], default=None)
-    if largest is not None and largest.fields["used_mib"] >= MOST_OF_IT * (total - free) * 1024:
-        facts |= {
-            f"foreign_{key}": largest.fields[key] for key in ("pid", "name", "used_mib") if key in largest.fields
-        }
-
-
-def _consumer(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
-    """Who held most of the host's memory in a process list, where it was not the victim, and how much there is."""
-    status = [f for f in case.named("oomd.earlyoom_status") if (f.time.utc_s or inf) <= (incident.start_s or 0.0)]
-    if status:
-        facts |= {name: value for name, value in status[-1].fields.items() if name not in facts}
-    known = [e for e in case.of_kind("process") if isinstance(e.fields.get("rss_kib"), int)]
-    largest = max(known, key=lambda e: e.fields["rss_kib"], default=None)
-    if largest is not None and largest.fields.get("pid") != facts.get("victim_pid"):
-        facts.setdefault("largest_process_pid", largest.fields.get("pid"))
-        facts.setdefault("largest_process_rss_kib", largest.fields["rss_kib"])
-        facts.setdefault("largest_process", str(largest.fields.get("command", ""))[:80])
-
-
-def _ray_node(case: Case, facts: dict[str, Any]) -> None:
-    """Who held most memory when Ray's monitor looked: often not the worker that it killed."""
-    for event in case.events:
-        users = event.fields.get("top_memory_users")
-        if users:
-            facts |= {f"largest_process_{key}": users[0][key] for key in ("pid", "memory_gib") if key in users[0]}
-            facts["largest_process"] = str(users[0].get("command", ""))[:80]
             return
 
 

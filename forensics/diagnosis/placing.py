@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
@@ -10,7 +10,9 @@ import regex
 
 from ..bundle.rotation import rotation_of
 from ..model import Event, Samples, Scope, StampForm
+from . import placing_kills as kills
 from .entities import CLUSTER_NAME, ENGINE_CHANNELS, ENGINE_COMM, Entities, stated
+from .placing_kills import KILL_S, Log
 
 _HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
 _RUN_WORDS = regex.compile(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
@@ -20,9 +22,6 @@ _FILE_NOISE = regex.compile(
     regex.IGNORECASE,
 )
 _SHORT_ID = 12
-_KILL_S = 90.0
-_DOUBT_S = 3600.0
-"""More than this no clock is allowed to be wrong when a kill is joined with a log."""
 MIN_REPORTS = 3
 """So many reports of an engine tell it from another one."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
@@ -39,9 +38,9 @@ def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
     """All entities of a bundle: what events state, then the owners that can be concluded."""
     entities = stated(events)
     _join_short_ids(entities, events, samples)
-    _join_signalled(entities, events)
+    kills.join_signalled(entities, events)
     _place_files(entities, events, samples)
-    _place_kills(entities, events)
+    kills.place(entities, events, _ownerless_logs(entities, events))
     return entities
 
 
@@ -53,135 +52,6 @@ def _join_short_ids(entities: Entities, events: Sequence[Event], samples: Sequen
         full = [known for known in whole if known.startswith(name) and known != name]
         if len(full) == 1:
             entities.join(f"cid:{full[0]}", f"cid:{name}", "stated")
-
-
-_SIGNALLED = regex.compile(r"(?:Killing process|to main process) (?P<pid>[1-9]\d{0,9}) \(")
-"""systemd names the process of a unit that it signals; the header of a journal names the one that wrote a line."""
-
-
-def _join_signalled(entities: Entities, events: Sequence[Event]) -> None:
-    """A program that writes into a journal under its own name is the unit whose process systemd signals there."""
-    units: dict[tuple[str, int], str] = {}
-    joined: dict[str, set[str]] = {}
-    for event in events:
-        found = _SIGNALLED.search(event.text, endpos=400) if event.channel == "systemd" and event.scope.unit else None
-        if found is not None:
-            units[event.locator.source, int(found["pid"])] = entities.of(event)
-    for event in events if units else ():
-        unit = units.get((event.locator.source, event.scope.pid or 0))
-        if unit is not None and event.channel in ENGINE_CHANNELS and entities.of(event).startswith("file:"):
-            joined.setdefault(entities.of(event), set()).add(unit)
-    for file, owners in sorted(joined.items()):
-        if len(owners) == 1:
-            entities.join(owners.pop(), file, "signalled")
-
-
-def _place_kills(entities: Entities, events: Sequence[Event]) -> None:
-    """Join a kernel kill that names only a cgroup with the pod that it hit.
-
-    `kubectl describe` prints no uid, and after a restart only the new container's id. What is left is the limit of
-    the memcg against the limits of the pod's containers, and the time of an exit that says OOMKilled.
-    """
-    limits: dict[str, list[int]] = {}
-    exits: dict[str, list[tuple[float, float]]] = {}
-    identified = entities.with_uid()
-    for event in events:
-        if event.kind not in ("pod_spec", "container_terminated"):
-            continue
-        pod = entities.of(event)
-        if not pod.startswith("pod:") or pod in identified:
-            continue  # a pod whose uid is known is either named by the kill or not meant by it
-        limit = event.fields.get("memory_limit_bytes")
-        if event.kind == "pod_spec" and isinstance(limit, int):
-            limits.setdefault(pod, []).append(limit)
-        if (
-            event.kind == "container_terminated"
-            and event.fields.get("reason") == "OOMKilled"
-            and event.time.utc_s is not None
-        ):
-            exits.setdefault(pod, []).append((event.time.utc_s, min(event.time.uncertainty_s, _DOUBT_S)))
-    for event in events:
-        victim = entities.of(event) if event.kind == "kernel_oom" else ""
-        if not victim or victim.startswith("pod:"):
-            continue
-        scored = sorted((-_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in {*limits, *exits})
-        if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
-            entities.join(scored[0][1], victim, "kill")
-    _place_kill_by_table(entities, events, {*limits, *exits})
-    _place_kills_by_log(entities, events)
-
-
-def _place_kill_by_table(entities: Entities, events: Sequence[Event], measured: Collection[str]) -> None:
-    """`kubectl get pods` says OOMKilled without a time or a limit: where one pod and one victim are left, they are one.
-
-    Only for a kill at a container's or pod's own limit: at the node's, a pod's status may tell of any other kill.
-    `measured` are pods whose limit or time of exit had their say.
-    """
-    settled = {*entities.with_uid(), *measured}
-    pods: dict[str, str] = {}
-    victims: dict[str, str] = {}
-    for event in events:
-        owner = entities.of(event)
-        is_pod = owner.startswith("pod:")
-        if is_pod and owner not in settled and event.kind == "container_terminated":
-            pods |= {owner: event.scope.host} if event.fields.get("reason") == "OOMKilled" else {}
-        elif owner and not is_pod and event.kind == "kernel_oom":
-            victims |= {owner: event.scope.host} if event.fields.get("oom_scope") in ("container", "pod") else {}
-    if len(pods) == len(victims) == 1:
-        ((pod, node),), ((victim, host),) = pods.items(), victims.items()
-        if not node or not host or node.split(".")[0] == host.split(".")[0]:
-            entities.join(pod, victim, "kill")
-
-
-def _place_kills_by_log(entities: Entities, events: Sequence[Event]) -> None:
-    """Join a kill of an engine with the log that fell silent then: `dmesg` and an engine log, and nothing else.
-
-    Only where no pod is known that the kill could be of, and where the log, or the kill, is the only one that fits.
-    """
-    pods = {entities.of(event) for event in events if event.channel in ("k8s", "kubelet", "runtime")}
-    if any(name.startswith("pod:") for name in pods):
-        return
-    logs = [log for log in _ownerless_logs(entities, events) if log.last_s is not None]
-    kills = [
-        e
-        for e in events
-        if e.kind == "kernel_oom" and ENGINE_COMM.search(str(e.fields.get("victim_comm", ""))) and entities.of(e)
-    ]
-    for event in kills:
-        fitting = [log for log in logs if _silent_at(log, event)]
-        rivals = {entities.of(e) for e in kills if len(fitting) == 1 and _silent_at(fitting[0], e)}
-        if len(fitting) == 1 and len(rivals) == 1:
-            entities.join(f"file:{fitting[0].source}", entities.of(event), "kill")
-
-
-def _silent_at(log: _Log, kill: Event) -> bool:
-    """True when a log may have ended with a kill; a kill without a time fits any log."""
-    when = kill.time.utc_s
-    if when is None or log.last_s is None:
-        return True
-    doubt = min(kill.time.uncertainty_s, _DOUBT_S) + (0.0 if log.sure else _DOUBT_S)
-    return -_KILL_S - doubt <= log.last_s - when <= _KILL_S + doubt
-
-
-def _fit_kill(event: Event, limits: Sequence[int], exits: Sequence[tuple[float, float]]) -> int:
-    limit = event.fields.get("memcg_limit_kib")
-    same_limit = isinstance(limit, int) and any(limit * 1024 in (one, sum(limits)) for one in limits)
-    when = event.time.utc_s
-    spread = min(event.time.uncertainty_s, _DOUBT_S)
-    same_time = when is not None and any(abs(when - moment) <= _KILL_S + slack + spread for moment, slack in exits)
-    return 2 * same_limit + 2 * same_time
-
-
-@dataclass(frozen=True, slots=True)
-class _Log:
-    source: str
-    arguments: dict[str, object]
-    first_s: float | None
-    last_s: float | None
-    sure: bool
-    """True when its times are good to a minute."""
-    starts: int
-    """How often it prints an engine's arguments."""
 
 
 @dataclass(slots=True)
@@ -262,7 +132,7 @@ def _bears(file: str, name: str) -> bool:
 
 
 def _only_candidate(
-    log: _Log, logs: Sequence[_Log], pods: Sequence[_Pod], fits: dict[str, tuple[int, str]]
+    log: Log, logs: Sequence[Log], pods: Sequence[_Pod], fits: dict[str, tuple[int, str]]
 ) -> dict[str, tuple[int, str]]:
     """A log that nothing places goes to the only pod that may be an engine's, if no other log tells of its time."""
     left = [pod for pod in pods if pod.may_serve]
@@ -271,7 +141,7 @@ def _only_candidate(
     return {left[0].name: (1, "only_candidate")}
 
 
-def _at_once(one: _Log, other: _Log) -> bool:
+def _at_once(one: Log, other: Log) -> bool:
     """True when two logs tell, or may tell, of the same time: then they are two programs'."""
     if one.first_s is None or one.last_s is None or other.first_s is None or other.last_s is None:
         return True
@@ -305,7 +175,7 @@ def _two_engines(one: frozenset[tuple[int, float]], other: frozenset[tuple[int, 
     return len(few) >= MIN_REPORTS and not any((t + d, v) in many for t, v in few for d in (-1, 0, 1))
 
 
-def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[_Log]:
+def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[Log]:
     arguments: dict[str, dict[str, object]] = {}
     times: dict[str, list[float]] = {}
     unsure: dict[str, float] = {}
@@ -324,7 +194,7 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[_Log]:
             starts[source] = starts.get(source, 0) + (event.kind == "engine_config")
             arguments.setdefault(source, {}).update(event.fields)
     return [
-        _Log(
+        Log(
             source,
             arguments.get(source, {}),
             min(seen, default=None),
@@ -365,12 +235,12 @@ def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
     return list(pods.values())
 
 
-def _fit(log: _Log, pod: _Pod) -> tuple[int, str]:
+def _fit(log: Log, pod: _Pod) -> tuple[int, str]:
     """How well a log fits a pod: points, and the reason that gave most of them. Negative when they contradict."""
     points, reason = 0, ""
     if log.sure and log.starts <= 1 and any(_outlives(log, end) for end in pod.ends):
         return -1, ""  # a replica of the same service: it goes on where this container ended
-    if log.sure and pod.born_s is not None and log.first_s is not None and log.first_s < pod.born_s - _KILL_S:
+    if log.sure and pod.born_s is not None and log.first_s is not None and log.first_s < pod.born_s - KILL_S:
         return -1, ""  # a replica, or the pod before this one
     model = str(log.arguments.get("model") or log.arguments.get("model_tag") or "")
     served = log.arguments.get("served_model_name")
@@ -392,7 +262,7 @@ def _fit(log: _Log, pod: _Pod) -> tuple[int, str]:
     return points, reason
 
 
-def _outlives(log: _Log, end: float) -> bool:
+def _outlives(log: Log, end: float) -> bool:
     return log.first_s is not None and log.last_s is not None and log.first_s < end - 60.0 and log.last_s > end + 60.0
 
 

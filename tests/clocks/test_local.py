@@ -249,17 +249,21 @@ def test_an_exact_fact_beats_a_hint(b: ModuleType) -> None:
 
 
 def test_a_document_is_not_in_the_order_of_time(b: ModuleType) -> None:
-    """`describe` may end with the oldest of its times; a log that goes on to the newest of them was taken then."""
+    """`describe` may end with the oldest of its times; a log that goes on to the newest of them was taken then.
+
+    Two ids that both name are not quite enough, and the end of the log decides.
+    """
     end = b.at("2026-05-12 12:05:59")
+    ids = {0: "a1b2" * 16, 600: "c3d4" * 16}
     kernel = b.Print("dmesg-T.txt", scope=Scope())
     for serial in range(30):
-        true_s = end - 120 * (29 - serial)
-        kernel.line(true_s, f"link {serial} becomes ready", (b.stamp(b.LOCAL, "dmesg", true_s, "Asia/Shanghai"),), "kernel")
+        ago = 120 * (29 - serial)
+        stamps = (b.stamp(b.LOCAL, "dmesg", end - ago, "Asia/Shanghai"),)
+        kernel.line(end - ago, f"veth {serial} of {ids.get(ago, 'none')}", stamps, "kernel")
     api = b.Print("describe.txt", "k8s.describe")
-    for seconds, kind in (
-        (end + 6, "container_started"), (end, "container_terminated"), (end - 40000, "container_started")
-    ):  # fmt: skip
-        api.line(seconds, kind, (b.stamp(b.INSTANT, "k8s", seconds),), "k8s", kind, Scope(pod="chat-0"))
+    for ago, kind in ((-6, "container_started"), (0, "log"), (600, "log"), (40000, "container_started")):
+        text = f"{kind} {ids.get(ago, '')}"
+        api.line(end - ago, text, (b.stamp(b.INSTANT, "k8s", end - ago),), "k8s", kind, Scope(pod="chat-0"))
     solved = b.solve(kernel, api)
     assert b.clock(solved, "dmesg-T.txt", "dmesg").zone == "UTC+08:00"
 

@@ -1,0 +1,60 @@
+"""Who held the memory that was missing: of a node, a card, a host, or a node of Ray. Often not the victim."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from .case import Case
+from .model import Incident
+from .rules.host import kill_fields
+
+MOST_OF_IT = 0.5
+
+
+def of_node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """For an exhausted node: its memory, and how much its largest process held when it was killed itself."""
+    for event in case.of_kind("meminfo"):
+        if event.fields.get("mem_total_kib"):
+            facts["node_memory_kib"] = event.fields["mem_total_kib"]
+            break
+    for event in case.of_kind("kernel_oom"):
+        rss = kill_fields(event).get("victim_rss_kib")
+        if rss is not None and event.fields.get("victim_pid") == facts.get("largest_task_pid"):
+            facts["largest_task_rss_at_its_kill_kib"] = rss  # it outlived the first kill and grew on
+
+
+def of_card(case: Case, facts: dict[str, Any]) -> None:
+    """Who holds the card that a start found full: the process with most memory in a snapshot, and with enough of it."""
+    total, free = facts.get("gpu_total_gib"), facts.get("gpu_free_gib")
+    if not isinstance(total, int | float) or not isinstance(free, int | float) or "tried_to_allocate_gib" in facts:
+        return
+    held = [e for e in case.of_kind("gpu_process") if isinstance(e.fields.get("used_mib"), int | float)]
+    largest = max(held, key=lambda e: e.fields["used_mib"], default=None)
+    if largest is not None and largest.fields["used_mib"] >= MOST_OF_IT * (total - free) * 1024:
+        facts |= {
+            f"foreign_{key}": largest.fields[key] for key in ("pid", "name", "used_mib") if key in largest.fields
+        }
+
+
+def of_host(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """Who held most of the host's memory in a process list, where it was not the victim, and how much there is."""
+    status = [f for f in case.named("oomd.earlyoom_status") if (f.time.utc_s or inf) <= (incident.start_s or 0.0)]
+    if status:
+        facts |= {name: value for name, value in status[-1].fields.items() if name not in facts}
+    known = [e for e in case.of_kind("process") if isinstance(e.fields.get("rss_kib"), int)]
+    largest = max(known, key=lambda e: e.fields["rss_kib"], default=None)
+    if largest is not None and largest.fields.get("pid") != facts.get("victim_pid"):
+        facts.setdefault("largest_process_pid", largest.fields.get("pid"))
+        facts.setdefault("largest_process_rss_kib", largest.fields["rss_kib"])
+        facts.setdefault("largest_process", str(largest.fields.get("command", ""))[:80])
+
+
+def of_ray_node(case: Case, facts: dict[str, Any]) -> None:
+    """Who held most memory when Ray's monitor looked: often not the worker that it killed."""
+    for event in case.events:
+        users = event.fields.get("top_memory_users")
+        if users:
+            facts |= {f"largest_process_{key}": users[0][key] for key in ("pid", "memory_gib") if key in users[0]}
+            facts["largest_process"] = str(users[0].get("command", ""))[:80]
+            return
