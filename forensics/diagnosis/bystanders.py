@@ -16,10 +16,10 @@ from .placing import workload_of
 
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
-    "unit_exit", "unit_state",
+    "unit_exit", "unit_restart", "unit_state",
 )  # fmt: skip
-_STATES = ("docker_state", "container_state", "unit_state", "pod_status")
-"""Kinds that say whether something runs, and how often it was restarted."""
+_STATES = ("docker_state", "container_state", "unit_state", "unit_restart", "pod_status")
+"""Kinds that say whether something runs, or how often it was restarted."""
 _RUNNING = frozenset({"running", "Running", "active"})
 
 
@@ -67,7 +67,7 @@ def _described(case: Case, entity: str) -> list[Event]:
     spec = case.spec(entity)
     if spec is not None:
         return [spec]
-    states = case.of_entity(case.of_kind("docker_state"), entity)
+    states = case.of_entity(case.of_kind("docker_state", "container_terminated"), entity)
     return [event for event in states if event.fields.get("image") or event.fields.get("args")]
 
 

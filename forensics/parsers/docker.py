@@ -38,11 +38,15 @@ _JSON_EVENT = re.compile(r'\{(?=.*"[Tt]ype": ?"container")(?=.*"(?:[Aa]ction|Sta
 _SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
 
 
+_TASK = regex.compile(r"\.\d+\.[a-z0-9]{8,25}$")
+"""What a swarm puts behind the name of a service: the slot, and the task's id."""
+
+
 def _scope(name: str, identity: str, labels: Mapping[str, Any]) -> Scope:
-    """A plain container, one of compose (its logs name the service), or one of Kubernetes, by its labels."""
-    service = labels.get("com.docker.compose.service")
+    """A plain container, one of compose or of a swarm (their logs name the service), or one of Kubernetes."""
+    service = labels.get("com.docker.compose.service") or labels.get("com.docker.swarm.service.name")
     return Scope(
-        container=str(labels.get("io.kubernetes.container.name") or service or name),
+        container=str(labels.get("io.kubernetes.container.name") or service or _TASK.sub("", name)),
         pod=str(labels.get("io.kubernetes.pod.name") or ""),
         namespace=str(labels.get("io.kubernetes.pod.namespace") or ""),
         pod_uid=str(labels.get("io.kubernetes.pod.uid") or ""),
@@ -152,6 +156,7 @@ def _refined(event: Event, action: str, labels: Mapping[str, str], label: str) -
         fields = {
             "exit_code": code, "signal": _signal_of(code), "finished_s": finished,
             "started_s": finished - ran if finished is not None and ran is not None else None,
+            "image": labels.get("image"),
         }  # fmt: skip
         return replace(
             event, kind="container_terminated", text=terminated_text(label, "", code), fields=known(fields)

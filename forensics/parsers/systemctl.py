@@ -71,6 +71,7 @@ _SHOW_TIMES = {
     "ExecMainStartTimestamp": "exec_main_start", "ExecMainExitTimestamp": "exec_main_exit",
     "ActiveEnterTimestamp": "active_enter", "StateChangeTimestamp": "state_change",
 }  # fmt: skip
+_SHOWN = frozenset({"Id", "LoadState", "ExecMainCode", *_SHOW_NUMBERS, *_SHOW_WORDS, *_SHOW_TIMES})
 _SHOW_STAMP = regex.compile(r"[A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+)")
 _ARGV = regex.compile(r"argv\[\]=(?P<words>.*?) ; ")
 LAYER = "systemctl"
@@ -274,13 +275,14 @@ def _sniff_status(head: Head) -> int:
 
 
 def _sniff_show(head: Head) -> int:
+    """Many properties, or a few asked for by name (`-p NRestarts,Result`) and nothing else."""
     lines = {row.partition("=")[0] for row in head.lines if "=" in row}
-    return (
-        80 if len({"Id", "LoadState", "ActiveState", "SubState", "Result", "MainPID", "NRestarts"} & lines) >= 4 else 0
-    )
+    known = len(_SHOWN & lines)
+    asked = known >= 2 and known >= 0.5 * len(lines) and all("=" in row for row in head.filled)
+    return 80 if known >= 4 or asked else 0
 
 
 FORMATS: tuple[Format, ...] = (
     Format("systemd.status", "systemctl status", _sniff_status, read_status, begins="L"),
-    Format("systemd.show", "systemctl show", _sniff_show, read_show, begins="ILASRMN"),
+    Format("systemd.show", "systemctl show", _sniff_show, read_show, begins="A-Z"),
 )

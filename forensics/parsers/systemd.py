@@ -26,10 +26,14 @@ _EXIT = regex.compile(
     rf"(?P<unit>[^\s:]+\.{_SUFFIX}): (?P<process>[Mm]ain|[Cc]ontrol) process exited, "
     r"code=(?P<code>exited|killed|dumped), status=(?P<status>\d{1,18})(?:/(?P<name>[\w-]+))?"
 )
+_AGAIN = regex.compile(r"Scheduled restart job, restart counter is at (?P<count>\d{1,9})")
 
 
 def refine(event: Event) -> Event:
-    """Ends of processes become `unit_exit`; every line learns its unit, and its container if it is one."""
+    """Ends of processes become `unit_exit`, counted restarts `unit_restart`.
+
+    Every line learns its unit, and its container if it is one.
+    """
     found = _ABOUT.match(event.text) or _JOB.match(event.text)
     if not found:
         return event
@@ -39,7 +43,10 @@ def refine(event: Event) -> Event:
         event.scope, unit=unit, container_id=owner.container_id or event.scope.container_id,
         pod_uid=owner.pod_uid or event.scope.pod_uid, pid=None,
     )  # fmt: skip
-    exited = _EXIT.match(event.text)
+    exited, again = _EXIT.match(event.text), _AGAIN.search(event.text)
+    if again:
+        counted = {**event.fields, "n_restarts": int(again["count"])}
+        return replace(event, kind="unit_restart", fields=counted, scope=scope)
     if not exited:
         return replace(event, scope=scope)
     fields: dict[str, str | int] = {"code": exited["code"], "status": int(exited["status"])}

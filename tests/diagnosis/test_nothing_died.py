@@ -486,3 +486,13 @@ def test_a_kill_that_nobody_vouches_for(b: ModuleType, at_s: float, cause: str) 
     if at_s > 3600:
         w.add("a", at_s, line)
     assert verdict(w)[0] == cause
+
+
+def test_a_unit_that_was_started_again(b: ModuleType) -> None:
+    """The new run is well; systemd's counter says that others ended, and nothing saved says how."""
+    w = b.World()
+    w.start("vllm.log", 0)
+    w.answer("vllm.log", 900)
+    w.add("status.txt", -10, "vllm.service: Scheduled restart job, restart counter is at 3.", "unit_restart", "systemd",
+          Scope(unit="vllm.service"), n_restarts=3)  # fmt: skip
+    assert verdict(w)[0] == "insufficient_evidence"

@@ -8,6 +8,7 @@ import pytest
 
 from forensics.model import StampForm
 from forensics.parsers import docker
+from forensics.parsers.records import unwrap
 from forensics.sources import make_head
 from forensics.stamps import iso_utc
 
@@ -22,6 +23,17 @@ EVENTS = f"""\
 2025-11-27T14:16:00.000000000+11:00 container health_status: unhealthy {CID} ({ATTRIBUTES})
 2025-11-27T14:16:10.000000000+11:00 container kill {CID} (signal=15, {ATTRIBUTES})
 """
+
+
+def test_a_task_of_a_swarm_is_its_service() -> None:
+    """Each restart is a new container; the logs of `docker service logs` name the service, and so do its events."""
+    attributes = {"exitCode": "2", "image": "vllm/vllm-openai:v0.14.0", "name": "lab_vllm.1.9ee3dc08bbqq"}
+    entry = {"Type": "container", "Action": "die", "Actor": {"ID": CID, "Attributes": attributes}, "time": 1771363800}
+    (died,) = docker.read_events(json.dumps(entry) + "\n", "events.json").events
+    assert (died.scope.container, died.fields["image"]) == ("lab_vllm", "vllm/vllm-openai:v0.14.0")
+    line = unwrap("lab_vllm.1.9ee3dc08bbqq@gpu-node-7    | vllm serve: error: unrecognized arguments: --x")
+    assert (line.scope.container, line.scope.host) == ("lab_vllm", "gpu-node-7")
+    assert line.text == "vllm serve: error: unrecognized arguments: --x"
 
 
 def test_events_text() -> None:

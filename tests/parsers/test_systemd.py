@@ -76,6 +76,19 @@ def test_scopes_of_containers() -> None:
     assert pod.scope.pod_uid == "1c2d3e4f-0a1b-4c2d-8e3f-5a6b7c8d9e0f"
 
 
+def test_a_restart_that_systemd_counts() -> None:
+    (event,) = lines("vllm.service: Scheduled restart job, restart counter is at 3.")
+    assert (event.kind, event.fields["n_restarts"], event.scope.unit) == ("unit_restart", 3, "vllm.service")
+
+
+def test_a_few_properties_asked_for_by_name() -> None:
+    """`systemctl show -p NRestarts,Result`; settings of a shell with one such name are none."""
+    form, _ = read("NRestarts=3\nResult=success\n", "show.txt")
+    assert form == "systemd.show"
+    form, _ = read("RESULT=ok\nResult=success\nPATH=/usr/bin\nHOME=/root\nUSER=x\n", "vars.txt")
+    assert form != "systemd.show"
+
+
 def test_lines_without_a_unit_are_left_alone() -> None:
     """Descriptions may stand in place of names."""
     (event,) = lines("Reached target Multi-User System.")

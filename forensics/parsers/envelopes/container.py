@@ -17,7 +17,9 @@ LETTER = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL", "C": "CRIT
 """Level letters of klog, c10 and Ray."""
 
 _KUBECTL_PREFIX = re.compile(r"\[pod/(?P<pod>[^/\]]+)/(?P<container>[^\]]+)\] (?P<rest>.*)", re.DOTALL)
-_COMPOSE = re.compile(r"(?P<name>[a-zA-Z0-9][\w.-]*?)(?:[-_]\d+)? +\| ?(?P<rest>.*)", re.DOTALL)
+_COMPOSE = re.compile(
+    r"(?P<name>[a-zA-Z0-9][\w.-]*?)(?:[-_]\d+|\.\d+\.[a-z0-9]+@(?P<host>[\w.-]+))? +\| ?(?P<rest>.*)", re.DOTALL
+)
 
 
 def kubectl_prefix(text: str) -> Layer | None:
@@ -31,13 +33,14 @@ def kubectl_prefix(text: str) -> Layer | None:
 
 
 def compose_prefix(text: str) -> Layer | None:
-    """`vllm-openai_1  | ` of docker compose."""
+    """`vllm-openai_1  | ` of docker compose, `llm_vllm.1.k3j9x2m4@gpu-node-7  | ` of `docker service logs`."""
     if "|" not in text[:80]:
         return None
     found = _COMPOSE.match(text)
     if not found or found["name"].upper() in LEVELS:  # `INFO | …` is a logger
         return None
-    return Layer(found["rest"], ident=found["name"], scope=Scope(container=found["name"]), output=True)
+    scope = Scope(host=found["host"] or "", container=found["name"])
+    return Layer(found["rest"], ident=found["name"], scope=scope, output=True)
 
 
 _CRI = re.compile(
