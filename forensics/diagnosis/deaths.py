@@ -29,6 +29,15 @@ RESTART_S = 600.0
 PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill", "kubelet.probe_unhealthy")
 HEALTH_KILLS = ("runtime.autoheal_restart",)
 """Who ends a container for its health check where there is no kubelet, and says so."""
+STOP_SIGNATURES = (
+    "k8s.stopping_container",
+    "systemd.stopping",
+    "runtime.stop_container",
+    "runtime.docker_stop",
+    "k8s.scaled",
+    "k8s.drain",
+)
+"""Who asks for an orderly stop, and says so."""
 WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
 INSTANCE = regex.compile(r"[-_]\d+$")
 """`vllm-1` is the first instance of the compose service `vllm`."""

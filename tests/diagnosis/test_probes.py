@@ -325,3 +325,27 @@ def test_a_path_that_the_server_does_not_have(b: ModuleType, status: int, path: 
     w.exited("describe.txt", 531, 137, started=0)
     facts = w.diagnosis().key_facts
     assert (facts["probe_status_code"], facts.get("missing_path")) == (status, path)
+
+
+def _untied_kill(b: ModuleType) -> Any:
+    """The events of `kubectl get`, whose ages count from a time that nobody knows, beside the log of the run before."""
+    w = b.World()
+    scope = Scope(namespace="llm", pod=b.POD, container="vllm")
+    w.start("previous.log", 0, scope)
+    w.answer("previous.log", 3600, scope=scope)
+    w.add("previous.log", b.at(3610, 50_000), "Shutting down", scope=scope)
+    w.probe_kill("events.txt", b.at(2800, 86_400))
+    return w
+
+
+def test_a_stop_that_only_an_untied_kill_explains(b: ModuleType) -> None:
+    """A probe's kill begins with SIGTERM: the orderly words of the engine are its consequence."""
+    found = _untied_kill(b).diagnosis().verdict
+    assert found.cause.id == "probe_kill"
+    assert found.decisive[0].event.locator.source == "events.txt"
+
+
+def test_an_untied_kill_before_the_order_that_stopped_the_pod(b: ModuleType) -> None:
+    w = _untied_kill(b)
+    w.event("events.txt", b.at(2900, 86_400), "Killing", "Stopping container vllm")
+    assert w.diagnosis().verdict.cause.id == "healthy"

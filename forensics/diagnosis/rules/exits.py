@@ -7,17 +7,10 @@ from collections.abc import Iterator, Sequence
 from ...model import Event, Finding
 from .. import evidence
 from ..case import Case, conclude
+from ..deaths import STOP_SIGNATURES
 from ..model import Death
 from . import probes
 
-STOP_SIGNATURES = (
-    "k8s.stopping_container",
-    "systemd.stopping",
-    "runtime.stop_container",
-    "runtime.docker_stop",
-    "k8s.scaled",
-    "k8s.drain",
-)
 ORDER_SIGNATURES = ("kubelet.kill_with_grace", *STOP_SIGNATURES)
 """The kubelet's order says when a stop began, though not why: it stands before a probe's or an eviction's kill too."""
 MECHANISM = "runtime.stop_container"

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...model import Event, Finding
 from ..case import Case, conclude
-from ..deaths import HEALTH_KILLS, INSTANCE, ONE_INCIDENT_S, PROBE_KILLS
+from ..deaths import HEALTH_KILLS, INSTANCE, ONE_INCIDENT_S, PROBE_KILLS, STOP_SIGNATURES
 from ..model import Death, Life, Phase
 from ..timing import uptime_s
 
@@ -148,7 +148,7 @@ def probe_kill_of(case: Case, death: Death) -> Finding | None:
         owner = case.entities.of(finding.event)
         if owner and death.entity and not case.entities.same(owner, death.entity):
             continue
-        if _fits(finding.event, death):
+        if _fits(finding.event, death) or _is_last_word(case, death, finding):
             fitting.append(finding)
     moment = death.time_s or 0.0
     return min(
@@ -199,6 +199,23 @@ def _fits(event: Event, death: Death) -> bool:
     if isinstance(first, int | float) and first - slack <= death.time_s <= event.time.utc_s + grace + slack:
         return True
     return -slack <= death.time_s - event.time.utc_s <= grace + slack
+
+
+def _is_last_word(case: Case, death: Death, kill: Finding) -> bool:
+    """Whether a kill was joined with a death and nobody ordered a stop of the container after it.
+
+    Nothing may tie their clocks: the events of `kubectl get` have ages, a log has no zone. Whoever kills for a probe
+    asks for an orderly stop first, so that the engine's farewell speaks for the kill and not against it.
+    """
+    killed_s = kill.time.utc_s
+    if killed_s is None or kill.locator not in [event.locator for event in death.witnesses]:
+        return False
+    for order in case.named(*STOP_SIGNATURES):
+        owner, when = case.entities.of(order.event), order.time.utc_s
+        is_own = not owner or case.entities.same(owner, death.entity)
+        if is_own and when is not None and when >= killed_s and order.fields.get("direction") != "up":
+            return False
+    return True
 
 
 def _precedes(fatal: Finding, kill: Finding) -> bool:
