@@ -39,6 +39,7 @@ STOP_SIGNATURES = (
 )
 """Who asks for an orderly stop, and says so."""
 WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
+_STATES = frozenset({"container_terminated", "docker_state"})
 INSTANCE = regex.compile(r"[-_]\d+$")
 """`vllm-1` is the first instance of the compose service `vllm`."""
 _RAY_SERVER = regex.compile(r"ServeReplica|LLMReplica|LLMServer|RayWorkerWrapper|vllm|sglang", regex.IGNORECASE)
@@ -80,7 +81,7 @@ def build(
     stirring = _stirring(events, entities)
     for event in _witnesses(events, findings, witnesses, entities):
         entity = entities.of(event) or _of_job(event, lives)
-        entity = entity or (_sole_engine(drafts, event) if event.kind == "kernel_oom" else "")
+        entity = entity or (_sole_engine(drafts, event) if event.kind == "kernel_oom" else _only_run(event, lives))
         if sidecars.is_of_sidecar(event, containers.get(entity, {})):
             continue
         if event.kind == "kernel_oom" and _outlived(event, entity, lives, stirring):
@@ -269,6 +270,12 @@ def _of_job(event: Event, lives: Sequence[Life]) -> str:
     bears = regex.compile(rf"(?<!\d){job}(?!\d)")
     owners = {life.entity for life in lives for source in life.sources if bears.search(source.rpartition("/")[2])}
     return next(iter(owners)) if len(owners) == 1 else ""
+
+
+def _only_run(event: Event, lives: Sequence[Life]) -> str:
+    """The only engine there is, for a container's state that was pasted without the name of its container."""
+    names = {life.entity for life in lives} if event.kind in _STATES else set()
+    return next(iter(names)) if len(names) == 1 else ""
 
 
 def _sole_engine(drafts: Sequence[_Draft], event: Event) -> str:

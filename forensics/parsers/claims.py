@@ -28,7 +28,18 @@ _STAMP = re.compile(r"\[?\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P
 
 def settle(records: Sequence[Record], channel: str) -> list[Record]:
     """Take back what lines claim that stand inside an application's output. `channel`: that of lines without header."""
-    return _headless(_enclosed(list(records), channel))
+    return _headless(_enclosed(_quoted(list(records)), channel))
+
+
+def _quoted(records: list[Record]) -> list[Record]:
+    """Lines quoted with `>` beside an engine's lines that are not: somebody else's trouble, in a thread or a mail.
+
+    Where all of the log is quoted, that is how its sender pastes.
+    """
+    own = any(_is_engine(record) and record.envelopes and not record.raw.startswith(">") for record in records)
+    if not own:
+        return records
+    return [replace(r, channel="notes", output=True) if r.raw.startswith(">") else r for r in records]
 
 
 def _enclosed(records: list[Record], channel: str) -> list[Record]:

@@ -187,6 +187,8 @@ def read_inspect(text: str, source: str) -> Parsed:
         for entry in entries:
             if isinstance(entry, Object) and "State" in entry:
                 events += _inspected(entry, source)
+            elif isinstance(entry, Object) and "OOMKilled" in entry:
+                events += _inspected(_with_state(entry), source)
             elif isinstance(entry, Object) and "status" in entry:
                 events += _crictl_inspected(object_at(entry, "status"), source)
             elif isinstance(entry, Object) and "FailingStreak" in entry:
@@ -194,6 +196,13 @@ def read_inspect(text: str, source: str) -> Parsed:
             elif isinstance(entry, Object):
                 events += task_events(entry, source)
     return quoted(events, lines)
+
+
+def _with_state(state: Object) -> Object:
+    """What `docker inspect -f '{{json .State}}'` prints, as the container it is a part of: its name is not there."""
+    entry = Object(state.line)
+    entry.put("State", state, state.line)
+    return entry
 
 
 def _health_log(health: Object, scope: Scope, source: str) -> Iterator[Event]:
@@ -294,7 +303,7 @@ def _sniff_inspect(head: Head) -> int:
     text = head.text.lstrip()
     if not text.startswith(("[", "{")):
         return 0
-    docker = '"State"' in text and '"HostConfig"' in text and '"ExitCode"' in text
+    docker = '"ExitCode"' in text and ('"OOMKilled"' in text or ('"State"' in text and '"HostConfig"' in text))
     crictl = '"CONTAINER_' in text and '"finishedAt"' in text and '"metadata"' in text
     health = '"FailingStreak"' in text and '"Log"' in text
     return 96 if docker or crictl or health or is_task_states(text) else 0
@@ -319,14 +328,14 @@ def ago(text: str) -> RawStamp | None:
     return RawStamp(StampForm.AGE, LAYER, count * unit + unit / 2, unit)
 
 
-_DOCKER_PS = ("CONTAINER ID", "IMAGE", "COMMAND", "CREATED", "STATUS")
+_DOCKER_PS = frozenset({"NAMES", "STATUS"})
 _CRICTL_PS = ("CONTAINER", "IMAGE", "CREATED", "STATE", "NAME", "ATTEMPT")
 _EXITED = regex.compile(r"Exited \((?P<code>-?\d{1,9})\) (?P<ago>.*)")
 
 
 def is_ps_header(header: Header) -> bool:
-    """Whether these are the columns of `docker ps` or `crictl ps`."""
-    return header.names[:5] in (_DOCKER_PS, _CRICTL_PS[:5])
+    """Whether these are the columns of `docker ps`, as it or its reader's `--format` has them, or of `crictl ps`."""
+    return header.names[:5] == _CRICTL_PS[:5] or _DOCKER_PS <= frozenset(header.names)
 
 
 def _ps_header(line: str) -> Header | None:
@@ -359,7 +368,7 @@ def _docker_row(cells: Mapping[str, str], place: Locator) -> Iterator[Event]:
     yield Event(
         place, "docker_state", "runtime", f"container {name} {status}: exit_code={shown(code)}",
         (stamp,) if stamp else (), Scope(container=name),
-        known({"status": status, "exit_code": code, "image": cells["IMAGE"],
+        known({"status": status, "exit_code": code, "image": cells.get("IMAGE"),
                 "health": "unhealthy" if "(unhealthy)" in said else None}),
     )  # fmt: skip
 
@@ -380,5 +389,5 @@ PS = Format(
     "docker ps or crictl ps",
     lambda head: 94 if any(map(_ps_header, head.lines[:5])) else 0,
     read_ps,
-    begins="C",
+    begins="A-Z",
 )

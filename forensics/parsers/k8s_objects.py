@@ -114,6 +114,10 @@ def _objects(value: object, kind: str = "") -> Iterator[tuple[Object, str]]:
         inner = own.removesuffix("List") if own != "List" else ""
         for item in value["items"]:
             yield from _objects(item, inner)
+    elif _is_bare_status(value):
+        entry = Object(value.line)
+        entry.put("status", value, value.line)
+        yield entry, "Pod"
     else:
         yield value, _kind(value, kind)
 
@@ -126,13 +130,18 @@ def _kind(entry: Object, default: str) -> str:
     stated = text_at(entry, "kind") or default
     if stated:
         return stated if stated != "Event" else ""  # an audit record calls itself Event, too
-    if objects_at(entry, "spec", "containers"):
+    if objects_at(entry, "spec", "containers") or _is_bare_status(object_at(entry, "status")):
         return "Pod"
     if object_at(entry, "status", "nodeInfo"):
         return "Node"
     if objects_at(entry, "spec", "template", "spec", "containers"):
         return "ReplicaSet" if dig(entry, "metadata", "ownerReferences") else "Deployment"
     return ""
+
+
+def _is_bare_status(value: Object) -> bool:
+    """The status of a pod, as people paste it without the object around it: whose it is stays unknown."""
+    return text_at(value, "phase") in _POD_PHASES and ("containerStatuses" in value or "reason" in value)
 
 
 def _cut_list(document: Document, as_json: bool) -> str:
@@ -162,6 +171,8 @@ _JSON_VERSION = regex.compile(r'"apiVersion"\s*:\s*"[\w./-]+"')
 _JSON_SHAPE = regex.compile(
     r'"(?:containerStatuses|involvedObject|regarding|nodeInfo|creationTimestamp)"\s*:'
 )
+_POD_PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+_JSON_PHASE = regex.compile(rf'"phase"\s*:\s*"(?:{"|".join(_POD_PHASES)})"')
 _JSON_BEGIN = regex.compile(r"^[{\[]", regex.MULTILINE)
 _YAML_HEAD = regex.compile(r"^(?:apiVersion|kind): *[\"']?[\w./-]+", regex.MULTILINE)
 _YAML_KEY = regex.compile(r"^(?:items|kind|metadata):", regex.MULTILINE)
@@ -176,6 +187,8 @@ def sniff(head: Head) -> int:
         start = head.text[begin.start() : begin.start() + 65536]
         if _JSON_KIND.search(start) and _JSON_VERSION.search(start):
             return 95
+        if _JSON_PHASE.search(start) and ('"containerStatuses"' in start or '"reason"' in start):
+            return 85
         return 85 if '"metadata"' in start and _JSON_SHAPE.search(start) else 0
     found = _YAML_HEAD.search(head.text, 0, _LEAD_CHARS)
     return 95 if found is not None and _YAML_KEY.search(head.text) else 0

@@ -18,6 +18,7 @@ from . import host_clock, log, prose
 from .dates import date_command
 from .embedded import read_text
 from .layer import clean
+from .records import unwrap
 from .sections import cut
 
 CHANNEL = "notes"
@@ -27,6 +28,7 @@ _NAMED = regex.compile(
     r"(?![a-z])[^/.]*(?:\.(?:txt|text|md|rst|org|adoc))?|[^/]+\.(?:md|markdown|rst|adoc))$",
     regex.IGNORECASE,
 )
+_INDENTED = regex.compile(r" {4}")
 _QUOTED = regex.compile(r" {4}|> ?")
 """How Markdown marks a block that was pasted."""
 _COLLECTED = regex.compile(
@@ -46,17 +48,22 @@ def read(text: str, source: str) -> Parsed:
 
 
 def unquoted(lines: Sequence[str]) -> list[str]:
-    """The lines, blocks that Markdown quotes or indents as a whole moved to the margin; fences keep what they hold."""
+    """The lines, blocks that Markdown quotes or indents as a whole moved to the margin; fences keep what they hold.
+
+    Beside a log of its writer, what a file quotes with `>` is somebody else's, and stays quoted (`claims`).
+    """
     fenced = _fenced(lines)
+    own = any(not line.startswith(">") and unwrap(line[:2000]).channel == "engine" for line in lines)
+    mark = _INDENTED if own else _QUOTED
     found = list(lines)
     block: list[int] = []
     for index in range(len(lines) + 1):
         if index < len(lines) and lines[index].strip() and index + 1 not in fenced:
             block.append(index)
             continue
-        if all(_QUOTED.match(lines[i]) for i in block):
+        if all(mark.match(lines[i]) for i in block):
             for i in block:
-                found[i] = _QUOTED.sub("", lines[i], count=1)
+                found[i] = mark.sub("", lines[i], count=1)
         block = []
     return found
 

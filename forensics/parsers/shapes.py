@@ -167,7 +167,7 @@ SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 
 _HINT = re.compile(
-    rb"\n(?:Name: +\S|NAME(?:SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |"
+    rb"\n(?:Name: +\S|NAME(?:S|SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |"
     rb"GPU \d+: |=====|timestamp, |index, |apiVersion: |[{\[]\r?\n|# (?:HELP|TYPE) |"
     rb"\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |"
     rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |USER +PID|[ ]+PID |"
