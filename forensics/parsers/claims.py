@@ -14,6 +14,7 @@ from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import replace
 
+from . import prose
 from .envelopes.kernel import is_bare
 from .records import APPLICATIONS, MACHINE, Record, unwrap
 from .sections import title_of
@@ -26,9 +27,9 @@ ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "dmesg", "journalctl")
 _STAMP = re.compile(r"\[?\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?\]? ")
 
 
-def settle(records: Sequence[Record], channel: str) -> list[Record]:
+def settle(records: Sequence[Record], channel: str, source: str = "") -> list[Record]:
     """Take back what lines claim that stand inside an application's output. `channel`: that of lines without header."""
-    return _headless(_enclosed(_quoted(list(records)), channel))
+    return _headless(_enclosed(_quoted(list(records)), channel, source))
 
 
 def _quoted(records: list[Record]) -> list[Record]:
@@ -42,7 +43,7 @@ def _quoted(records: list[Record]) -> list[Record]:
     return [replace(r, channel="notes", output=True) if r.raw.startswith(">") else r for r in records]
 
 
-def _enclosed(records: list[Record], channel: str) -> list[Record]:
+def _enclosed(records: list[Record], channel: str, source: str) -> list[Record]:
     engines = [record for record in records if _is_engine(record)]
     # klog and logrus are what tells speakers apart in `journalctl -o cat`, whose default is nobody's
     claims = [r for r in records if not r.output and r.channel in MACHINE and (r.machine or channel in APPLICATIONS)]
@@ -52,11 +53,13 @@ def _enclosed(records: list[Record], channel: str) -> list[Record]:
     shapes = {_shape(record) for record in engines} - {""}
     borders = [record.line for record in records if not record.envelopes and _is_heading(record.text)]
     tail = _is_part([record for record in records if record.line > lines[-1]], claims, len(engines))
+    written = _written_around(records, lines) if not prose.is_output(source) else None
     taken = set()
     for record in claims:
         before = bisect(lines, record.line)
         headed = before == 0 or bisect(borders, record.line) > bisect(borders, lines[before - 1])
-        if not (headed or (tail and before == len(lines))) or _shape(record) in shapes:
+        behind = before == len(lines) and (tail or (written is not None and written < record.line))
+        if not (headed or behind) or _shape(record) in shapes:
             taken.add(record.line)
     return [_output(record) if record.line in taken else record for record in records]
 
@@ -66,6 +69,16 @@ def _is_part(tail: Sequence[Record], claims: Sequence[Record], engines: int) -> 
     ends = [record.line for record in claims if tail and record.line >= tail[0].line]
     blank = bool(ends) and any(not record.raw.strip() and record.line < ends[0] for record in tail)
     return len(ends) >= min(PART_LINES_APART if blank else PART_LINES, engines)
+
+
+def _written_around(records: Sequence[Record], lines: Sequence[int]) -> int | None:
+    """The first line that a person wrote behind the lines of an engine, in a file that a person also began.
+
+    A chat or a ticket: what is pasted next is another output. A prompt that an engine prints is printed inside its log.
+    """
+    words = [record.line for record in records if not record.envelopes and prose.is_prose(record.text)]
+    began = bool(words) and words[0] < lines[0]
+    return next((line for line in words if line > lines[-1]), None) if began else None
 
 
 def _is_engine(record: Record) -> bool:

@@ -21,6 +21,7 @@ _WITH_VALUE = frozenset({
     "-F", "-J",
 })  # fmt: skip
 _NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
+_ID = regex.compile(r"(?:sha256:)?[0-9a-f]{12,64}")
 _HOST = regex.compile(r"(?:[\w.-]+@)?(?P<host>[A-Za-z][\w.-]*)")
 _RUNTIMES = frozenset({"docker", "podman", "nerdctl", "crictl"})
 
@@ -40,7 +41,7 @@ def is_command(line: str) -> bool:
 
 
 def owner_of(command: str) -> Scope:
-    """Whose lines a command prints: the pod and container of `kubectl logs`, the host behind `ssh`."""
+    """Whose lines a command prints: pod and container of `kubectl logs` and `docker inspect`, the host behind `ssh`."""
     words = _WORDS.findall(command)
     for index, word in enumerate(words):
         if word in ("kubectl", "oc"):
@@ -49,6 +50,10 @@ def owner_of(command: str) -> Scope:
             given = _positional(_until_pipe(words[index + 1 :]), flags={"-f", "-t"})[0]
             name = given[1] if len(given) > 1 else ""
             return Scope(container=name) if _NAME.fullmatch(name) and word != "crictl" else Scope()
+        if word in _RUNTIMES and "inspect" in words[index + 1 : index + 3]:
+            given = _positional(_until_pipe(words[index + 1 :]), flags=set())[0]
+            named = given[-1] if len(given) > 1 and word != "crictl" else ""
+            return Scope(container=named) if _NAME.fullmatch(named) and not _ID.fullmatch(named) else Scope()
         if word == "ssh":
             given = _positional(words[index + 1 :], flags={"-t", "-T", "-q"})[0]
             found = _HOST.fullmatch(given[0]) if given else None

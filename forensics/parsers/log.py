@@ -110,7 +110,7 @@ def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[
     if backwards:
         first = [peeled(line) for line in newest_first.turned(scanned.candidates)]
     records = prefixes.with_headings(_join_partials(continuations.settle(first)))
-    records = claims.settle(kubectl_lines.settle(records), default_channel)
+    records = claims.settle(kubectl_lines.settle(records), default_channel, source)
     records = _settle_channels(records, default_channel)
     events: list[Event] = []
     used: set[int] = set()

@@ -401,3 +401,13 @@ def test_a_pod_that_dies_at_once_dies_once(b: ModuleType) -> None:
     for n in range(3):
         w.kill("dmesg", 300 + n * 0.1, "pod", cid=f"{n}" * 64, pid=400 + n)
     assert len([d for d in w.case().deaths if d.witnesses]) == 1
+
+
+def test_a_state_without_a_name_is_the_only_engines(b: ModuleType) -> None:
+    """Pasted without the object around it: it can only be the run that is there."""
+    w = b.World()
+    w.start("vllm.log", 0)
+    w.answer("vllm.log", 600)
+    w.add("state.json", 620, "container  terminated: reason= exit_code=139", "container_terminated", "runtime", exit_code=139)
+    (death,) = w.case().deaths
+    assert (death.exit_code, death.life is not None) == (139, True)

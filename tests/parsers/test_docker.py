@@ -225,3 +225,25 @@ def test_the_log_of_a_health_check() -> None:
     assert (failed.kind, failed.channel) == ("probe_failed", "runtime")
     assert failed.text == "health check failed: Health check exceeded timeout (5s)"
     assert iso_utc(failed.stamps[0].seconds) == "2026-05-12T08:00:35.000Z"
+
+
+def test_a_state_without_its_container() -> None:
+    """`docker inspect -f '{{json .State}}'`: exit and times, and no name."""
+    text = json.dumps({
+        "Status": "exited", "Running": False, "OOMKilled": True, "Pid": 0, "ExitCode": 137, "Error": "",
+        "StartedAt": "2025-11-27T02:00:00Z", "FinishedAt": "2025-11-27T03:15:46Z",
+    }, indent=1)  # fmt: skip
+    assert docker.INSPECT.sniff(make_head("state.json", text.encode(), True)) > 90
+    events = {event.kind: event for event in docker.read_inspect(text, "state.json").events}
+    assert events["container_terminated"].fields["exit_code"] == 137
+    assert events["container_terminated"].fields["reason"] == "OOMKilled"
+    assert events["docker_state"].scope.to_dict() == {}
+
+
+@pytest.mark.parametrize("columns", [("NAMES", "STATUS"), ("CONTAINER ID", "STATUS", "NAMES")])
+def test_ps_with_columns_of_the_readers_choice(columns: tuple[str, ...]) -> None:
+    cells = {"NAMES": "chat", "STATUS": "Exited (139) 4 minutes ago", "CONTAINER ID": "1f252e2b3c70"}
+    text = "   ".join(name.ljust(27) for name in columns) + "\n" + "   ".join(cells[name].ljust(27) for name in columns)
+    assert docker.PS.sniff(make_head("ps.txt", text.encode(), True)) > 90
+    (row,) = docker.read_ps(text, "ps.txt").events
+    assert (row.scope.container, row.fields["exit_code"]) == ("chat", 139)

@@ -426,3 +426,15 @@ def test_hostile_types_do_not_raise() -> None:
         for key in ("metadata", "spec", "status"):
             read(POD | {key: broken})
             read(EVENT | {"involvedObject": broken, "reason": broken})
+
+
+STATUS = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory.", "qosClass": "Burstable"}
+
+
+@pytest.mark.parametrize("document", [{"status": STATUS}, STATUS])
+def test_the_status_of_an_unnamed_pod(document: dict[str, object]) -> None:
+    """People paste the part that seems to matter."""
+    text = json.dumps(document, indent=2)
+    assert k8s_objects.FORMAT.sniff(make_head("status.json", text.encode(), True)) >= 85
+    (status,) = k8s_objects.read(text, "status.json").events
+    assert (status.kind, status.scope.pod, status.fields["reason"]) == ("pod_status", "", "Evicted")

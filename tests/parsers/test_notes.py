@@ -110,3 +110,21 @@ def test_reports(tmp_path: Path, name: str, text: str, form: str) -> None:
     item = read(tmp_path, name, text)
     assert item.source.format == form
     assert form == "log" or item.parsed.events == ()
+
+
+OWN = """I can't start it any more:
+
+```
+(EngineCore_DP0 pid=130) ERROR 12-02 11:20:44 [core.py:842] EngineCore failed to start.
+```
+"""
+OTHERS = "\nMine ends with\n\n> torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+
+
+@pytest.mark.parametrize("name", ["thread.md", "mail.txt"])
+def test_what_somebody_else_saw_is_a_quotation(tmp_path: Path, name: str) -> None:
+    """A commenter's error beside the writer's own log; without such a log the quotation is all there is."""
+    beside = {event.locator.line: event.channel for event in read(tmp_path, name, OWN + OTHERS).parsed.events}
+    assert (beside[4], beside[9]) == ("engine", "notes")
+    alone = read(tmp_path, "alone.md", OTHERS)
+    assert [event.channel for event in alone.parsed.events if "OutOfMemoryError" in event.text] == ["plain"]

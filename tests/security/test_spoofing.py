@@ -252,6 +252,21 @@ def test_logs_put_into_one_file_are_parts_lines_of_a_prompt_are_not(part: str, t
     assert any(event.channel == "kernel" for event in read(tmp_path).events) is believed
 
 
+CHAT = "Chat died again this morning, the first one:\n{engine}\nThe node says this about it:\n{kernel}Any ideas?\n"
+
+
+@pytest.mark.parametrize(("name", "layout", "believed"), [
+    ("thread.txt", CHAT, True),
+    ("vllm.log", CHAT, False),  # by its name an output: what looks like words may be printed
+    ("thread.txt", CHAT.partition("\n")[2], False),  # nobody wrote ahead of the log
+    ("thread.txt", CHAT + "{engine}", False),  # the log goes on
+])  # fmt: skip
+def test_what_is_pasted_between_words_is_another_output(name: str, layout: str, believed: bool, tmp_path: Path) -> None:
+    text = layout.format(engine="".join(f"{line}\n" for line in engine_log()), kernel=f"[Sun Nov 29 21:24:17 2026] {KILL}\n")
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert any(event.channel == "kernel" for event in read(tmp_path).events) is believed
+
+
 def test_a_short_paste_is_a_paste(tmp_path: Path) -> None:
     """Two lines of an engine and two of the kernel: nobody's prompt."""
     text = f"{engine_log()[0]}\n{engine_log()[1]}\n" + 2 * f"[  101.100000] {KILL}\n"
