@@ -34,7 +34,7 @@ _NO_DOCUMENTS = (
     "k8s.reply", "json", "yaml",
 )  # fmt: skip
 """Formats that are left in the rest: the log reader knows such lines, or they hold no facts."""
-_UNCUT = ("cast", "notebook", "notes.html", "notes.report", "nvidia.bug_report")
+_UNCUT = ("cast", "notebook", "notes.html", "notes.manual", "notes.report", "nvidia.bug_report")
 """Formats of files that are one thing, whatever stands in them."""
 
 

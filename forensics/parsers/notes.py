@@ -28,6 +28,9 @@ _NAMED = regex.compile(
     r"(?![a-z])[^/.]*(?:\.(?:txt|text|md|rst|org|adoc))?|[^/]+\.(?:md|markdown|rst|adoc))$",
     regex.IGNORECASE,
 )
+_MANUAL = regex.compile(
+    r"(?:^|[/_.-])(?:run-?book|play-?book|faq|sop)s?(?![a-z])[^/]*\.(?:md|markdown|rst|adoc)$", regex.IGNORECASE
+)
 _INDENTED = regex.compile(r" {4}")
 _QUOTED = regex.compile(r" {4}|> ?")
 """How Markdown marks a block that was pasted."""
@@ -111,6 +114,11 @@ def _sniff_named(head: Head) -> int:
     return 30 if head.whole and is_named(head.path) else 0
 
 
+def _sniff_manual(head: Head) -> int:
+    """What may happen and what to do then: its errors are examples, whatever they look like."""
+    return 98 if _MANUAL.search(head.path.removesuffix("!")) else 0
+
+
 def _sniff_prose(head: Head) -> int:
     """Sentences in a file of any name stay pasted text: a single error may have been typed without its header."""
     return 14 if log.kind_of(head).known_share <= 0.02 and prose.is_notes(head.path, head.lines) else 0
@@ -136,5 +144,6 @@ def _nothing(text: str, source: str) -> Parsed:
 FORMATS: tuple[Format, ...] = (
     Format("notes", "notes", _sniff_named, read, MAX_BYTES, most=30),
     Format("notes", "notes", _sniff_prose, most=14),
+    Format("notes.manual", "manual, its errors are examples", _sniff_manual, _nothing),
     Format("notes.report", "report of this tool, not evidence", _sniff_own, _nothing),
 )

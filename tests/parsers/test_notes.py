@@ -128,3 +128,12 @@ def test_what_somebody_else_saw_is_a_quotation(tmp_path: Path, name: str) -> Non
     assert (beside[4], beside[9]) == ("engine", "notes")
     alone = read(tmp_path, "alone.md", OTHERS)
     assert [event.channel for event in alone.parsed.events if "OutOfMemoryError" in event.text] == ["plain"]
+
+
+@pytest.mark.parametrize(("name", "evidence"), [
+    ("RUNBOOK-memory.md", False), ("docs/gpu_runbook.md", False), ("ansible-playbook.log", True), ("resop.md", True),
+])  # fmt: skip
+def test_a_manual_holds_examples(tmp_path: Path, name: str, evidence: bool) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    item = read(tmp_path, name, "You see in the log of the pod\n\n```\ntorch.OutOfMemoryError: CUDA out of memory.\n```\n")
+    assert any("OutOfMemoryError" in event.text for event in item.parsed.events) is evidence
