@@ -69,6 +69,7 @@ DIALECTS: dict[str, Dialect] = {
 FORMATS: tuple[Format, ...] = (
     log.FORMAT,
     k8s_objects.FORMAT,
+    k8s_text.STATES,
     k8s_text.DESCRIBE,
     k8s_text.TABLE,
     kubectl_lines.MESSAGE,

@@ -335,7 +335,7 @@ _EXITED = regex.compile(r"Exited \((?P<code>-?\d{1,9})\) (?P<ago>.*)")
 
 def is_ps_header(header: Header) -> bool:
     """Whether these are the columns of `docker ps`, as it or its reader's `--format` has them, or of `crictl ps`."""
-    return header.names[:5] == _CRICTL_PS[:5] or _DOCKER_PS <= frozenset(header.names)
+    return header.names[:5] == _CRICTL_PS[:5] or frozenset(header.names) >= _DOCKER_PS
 
 
 def _ps_header(line: str) -> Header | None:

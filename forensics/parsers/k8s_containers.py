@@ -47,6 +47,15 @@ def add_containers(body: Lines, spec: Object, spec_key: str, status: Object, sta
         status.put(status_key, states, states.line)
 
 
+def container_of(block: Lines) -> tuple[Object, Object]:
+    """Spec and status of one container from its keys, indented as in a described pod."""
+    spec, status = Object(block[0][0]), Object(block[0][0])
+    for one in (spec, status):
+        one.put("name", "", block[0][0])
+    _fill(block, spec, status)
+    return spec, status
+
+
 def with_messages(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
     """Lines, and whether they continue a state's message: printed raw, those may look like anything."""
     inside = False

@@ -8,7 +8,7 @@ offset of the kubectl client. Source: kubectl `pkg/describe`, 1.27 to 1.37.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import regex
@@ -26,7 +26,7 @@ from .k8s_blocks import (
     put_time,
 )
 from .k8s_cluster import Occurrence, node_events, occurrence_events, with_age, workload_events
-from .k8s_containers import Lines, add_containers, add_volumes
+from .k8s_containers import Lines, add_containers, add_volumes, container_of
 from .k8s_facts import pod_events
 from .located import Array, Object
 from .tables import titled
@@ -43,6 +43,9 @@ _AFTER_NAME = (
 _FIELD_PREFIX = regex.compile(r"(?P<path>spec\.\w+\{[^}]+\}): ")
 _ROW = regex.compile(r"  (?:Normal|Warning)\s")
 _NAMED = regex.compile(r"Name:\s+\S")
+_STATE = regex.compile(r"(?P<indent> *)(?:Last )?State: +(?:Running|Waiting|Terminated)\s*")
+_ANY_KEY = regex.compile(r" *[A-Z][\w ()-]*:(?:\s|$)")
+_KEY_INDENT = 4
 _CONTAINER_LISTS = (
     ("Init Containers", "initContainers", "initContainerStatuses"),
     ("Containers", "containers", "containerStatuses"),
@@ -55,6 +58,44 @@ def starts_object(lines: Sequence[str], index: int) -> bool:
     if not lines[index].startswith("Name:") or not _NAMED.match(lines[index]):
         return False
     return any(line.startswith(_AFTER_NAME) for line in lines[index + 1 : index + 4])
+
+
+def starts_state(lines: Sequence[str], index: int) -> bool:
+    """True where the states of a container stand without the object around them: the part that seems to matter."""
+    if "State: " not in lines[index] or not _STATE.fullmatch(lines[index]):
+        return False
+    deeper = index + 1 < len(lines) and _indent(lines[index + 1]) > _indent(lines[index])
+    return deeper and not any(starts_object(lines, above) for above in range(index))
+
+
+def state_goes_on(lines: Sequence[str], first: int) -> Callable[[int], bool]:
+    """The keys of the same container, and what stands below them."""
+    indent = _indent(lines[first])
+
+    def belongs(index: int) -> bool:
+        line = lines[index]
+        deep = _indent(line) - indent
+        return bool(line.strip()) and (deep > 0 or (deep == 0 and _ANY_KEY.match(line) is not None))
+
+    return belongs
+
+
+def state_events(lines: Sequence[str], first: int, source: str) -> list[Event]:
+    """The facts of a container whose states begin at an index. Its name and its pod are unknown."""
+    belongs, indent = state_goes_on(lines, first), _indent(lines[first])
+    end = next((i for i in range(first + 1, len(lines)) if not belongs(i)), len(lines))
+    block = [(i + 1, " " * _KEY_INDENT + lines[i][indent:]) for i in range(first, end)]
+    pod = Object(first + 1)
+    spec, status = container_of(block)
+    for part, key, of_one in (("spec", "containers", spec), ("status", "containerStatuses", status)):
+        every = Array(first + 1)
+        every.add(of_one, first + 1)
+        child(pod, part, first + 1).put(key, every, first + 1)
+    return pod_events(pod, source, printed_lines=True)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def object_events(lines: Lines, source: str) -> list[Event]:

@@ -9,7 +9,7 @@ import regex
 from ..model import Event, Parsed
 from ..sources import Format, Head
 from .k8s_containers import Lines
-from .k8s_describe import object_events, starts_object
+from .k8s_describe import object_events, starts_object, starts_state, state_events, state_goes_on
 from .k8s_objects import quoted
 from .k8s_tables import is_known, plain_pod, reader_of, table_events
 from .tables import header_of
@@ -69,6 +69,26 @@ def sniff_table(head: Head) -> int:
     return 45 if named and all(_NAMED_ROW.match(line) for line in named) else 0
 
 
+def read_states(text: str, source: str) -> Parsed:
+    """All facts of containers' states that were pasted without their objects."""
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    events: list[Event] = []
+    ends = 0
+    for index in range(len(lines)):
+        if index < ends or not starts_state(lines, index):
+            continue
+        belongs = state_goes_on(lines, index)
+        ends = next((i for i in range(index + 1, len(lines)) if not belongs(i)), len(lines))
+        events += state_events(lines[:ends], index, source)
+    return quoted(events, lines)
+
+
+def _sniff_states(head: Head) -> int:
+    begins = [i for i, line in enumerate(head.lines) if line.strip()][:1]
+    return 90 if begins and starts_state(head.lines, begins[0]) else 0
+
+
+STATES = Format("k8s.states", "container states (kubectl describe)", _sniff_states, read_states, begins=" SL")
 DESCRIBE = Format("k8s.describe", "kubectl describe", sniff_describe, read, begins="N")
 TABLE = Format("k8s.table", "kubectl table", sniff_table, read)
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from ..model import Diagnostic, Event, Parsed, Samples, Scope
 from ..scan import Scanner
 from ..sources import HEAD_BYTES, HEAD_LINES, Format, Head, identify
-from . import notes
+from . import notes, prose
 from .commands import owner_of, title_of
 from .newest_first import placed, placed_rows
-from .shapes import SHAPES, Shape, is_fence, may_begin, speaks
+from .shapes import SHAPES, STATES, Shape, is_fence, may_begin, speaks
 
 NAME = "mixed"
 """Id of the format of such a file in the list of sources."""
@@ -96,7 +96,8 @@ def cut(head: Head, data: bytes, whole: Format | None, formats: tuple[Format, ..
     if not may_begin(text.encode() if written else looked):
         return None
     lines = tuple(line.rstrip("\r") for line in text.split("\n"))
-    parts = [_identified(part, lines, formats) for part in _parts(lines)]
+    printed = prose.is_output(head.path)
+    parts = [part if printed and part.shape == STATES else _identified(part, lines, formats) for part in _parts(lines)]
     documents = _runs([part for part in parts if part.form is not None], parts, lines)
     if not documents or not _is_mixed(documents, parts, lines, whole):
         return None

@@ -16,7 +16,7 @@ from . import nvidia_csv
 from .commands import is_command
 from .dates import is_time
 from .docker import is_ps_header
-from .k8s_describe import starts_object
+from .k8s_describe import starts_object, starts_state, state_goes_on
 from .k8s_tables import reader_of
 from .layer import clean
 from .nvidia_text import is_listed
@@ -25,6 +25,8 @@ from .sections import begins_output
 from .tables import header_of
 
 Lines = Sequence[str]
+STATES = "container states"
+"""Shape of a few lines, which a prompt may hold as well."""
 _AHEAD = 400
 """Lines within which a message inside a described object ends."""
 _ERROR = regex.compile(r"Traceback \(most recent call last\):|[A-Za-z_][\w.]*(?:Error|Exception): \S|Killed$|Aborted ")
@@ -142,6 +144,7 @@ def _matching(pattern: regex.Pattern[str]) -> Callable[[Lines, int], Callable[[i
 
 SHAPES: tuple[Shape, ...] = (
     Shape("described object", starts_object, _object_goes_on),
+    Shape(STATES, starts_state, state_goes_on, exact=True),
     Shape("table", _is_table, _row_goes_on),
     Shape("nvidia-smi", _is_box, _box_goes_on, exact=True),
     Shape("nvidia-smi -L", _is_list, lambda lines, first: lambda index: is_listed(lines[index]), exact=True),
@@ -167,7 +170,8 @@ SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 
 _HINT = re.compile(
-    rb"\n(?:Name: +\S|NAME(?:S|SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |"
+    rb"\n(?:Name: +\S|[ ]*(?:Last )?State: +[RWT]|"
+    rb"NAME(?:S|SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |"
     rb"GPU \d+: |=====|timestamp, |index, |apiVersion: |[{\[]\r?\n|# (?:HELP|TYPE) |"
     rb"\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |"
     rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |USER +PID|[ ]+PID |"

@@ -235,3 +235,38 @@ def test_the_cause_is_found_in_a_file_of_everything(tmp_path: Path) -> None:
     verdict = analyze(tmp_path).to_dict()["verdict"]
     assert verdict["cause"] == "gpu_oom.weights"
     assert verdict["first_cause"]["line"] == 20
+
+
+STATES = """\
+    State:          Waiting
+      Reason:       CrashLoopBackOff
+    Last State:     Terminated
+      Reason:       OOMKilled
+      Exit Code:    137
+      Finished:     Tue, 03 Mar 2026 04:10:11 +0000
+    Ready:          False
+    Restart Count:  2
+    Limits:
+      memory:          64Gi
+"""
+
+
+@pytest.mark.parametrize("indent", [-4, 0, 4])
+@pytest.mark.parametrize("layout", ["{states}", "Here is what it says about the pod:\n\n```\n{states}```\n{log}", "{log}\n{states}"])
+def test_states_without_their_object(tmp_path: Path, layout: str, indent: int) -> None:
+    """People paste the lines that seem to matter, from wherever they stand in `kubectl describe`."""
+    lines = STATES.splitlines(keepends=True)
+    states = "".join(line[-indent:] if indent < 0 else " " * indent + line for line in lines)
+    events = read(tmp_path, layout.format(states=states, log=LOG)).parsed.events
+    (end,) = (event for event in events if event.kind == "container_terminated")
+    assert (end.fields["reason"], end.fields["exit_code"], end.scope.pod) == ("OOMKilled", 137, "")
+    assert states.splitlines()[3].strip() in end.raw
+    assert [e.fields["memory_limit_bytes"] for e in events if e.kind == "pod_spec"] == [64 << 30]
+    assert ("OutOfMemoryError" in layout.format(states="", log=LOG)) == any("OutOfMemoryError" in e.text for e in events)
+
+
+def test_states_in_what_a_program_printed(tmp_path: Path) -> None:
+    """A prompt may hold them: in a log only a whole described object counts."""
+    (tmp_path / "vllm.log").write_text(LOG + STATES + LOG)
+    (item,) = read_bundle(Bundle((str(tmp_path / "vllm.log"),)), ())
+    assert not any(event.kind == "container_terminated" for event in item.parsed.events)
