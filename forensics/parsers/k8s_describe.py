@@ -46,6 +46,8 @@ _NAMED = regex.compile(r"Name:\s+\S")
 _STATE = regex.compile(r"(?P<indent> *)(?:Last )?State: +(?:Running|Waiting|Terminated)\s*")
 _ANY_KEY = regex.compile(r" *[A-Z][\w ()-]*:(?:\s|$)")
 _KEY_INDENT = 4
+_OBJECT_LINES = 150
+"""Lines from the head of a described pod to the states of its containers."""
 _CONTAINER_LISTS = (
     ("Init Containers", "initContainers", "initContainerStatuses"),
     ("Containers", "containers", "containerStatuses"),
@@ -65,7 +67,8 @@ def starts_state(lines: Sequence[str], index: int) -> bool:
     if "State: " not in lines[index] or not _STATE.fullmatch(lines[index]):
         return False
     deeper = index + 1 < len(lines) and _indent(lines[index + 1]) > _indent(lines[index])
-    return deeper and not any(starts_object(lines, above) for above in range(index))
+    above = range(max(0, index - _OBJECT_LINES), index) if deeper else range(0)
+    return deeper and not any(starts_object(lines, number) for number in above)
 
 
 def state_goes_on(lines: Sequence[str], first: int) -> Callable[[int], bool]:
