@@ -128,6 +128,8 @@ def _cut(
     """The runs of one file; `work` holds place and time of each report of work in progress."""
     draft = _Draft(entity, source)
     for event in events:
+        if event.kind == "log" and not any(map(str.isalnum, event.text)):
+            continue  # a line of the logo above a banner, or a rule: it is nobody's last word
         own = [f for f in findings.get(_key(event), ()) if not f.quoted]
         phase = _phase_of(own, phases)
         banner = next((f.signature for f in own if phases.get(f.signature) == Phase.STARTING), "")
