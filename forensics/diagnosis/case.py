@@ -39,6 +39,8 @@ class Case:
     """Ends of containers that serve nothing beside one that does: a log shipper's, a proxy's, an init container's."""
     in_runs: frozenset[tuple[str, int]] = frozenset()
     """(source, line) of the findings that lie inside some run of an engine."""
+    jobs: frozenset[str] = frozenset()
+    """Numbers of the scheduler's jobs that the bundle tells of."""
     _hosts: dict[str, str] = field(default_factory=dict, repr=False)
     """What `host_of` has found out."""
 
@@ -185,6 +187,7 @@ DERIVED: dict[str, Derived] = {
                 "not_ready_at_death",
                 "ready_at_death",
                 "graceful_stop",
+                "usage_exit",
                 "service_healthy",
                 "gpu_plateau",
                 "memory_below_limit",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import regex
 
 from ..model import Event, Finding
-from . import sidecars
+from . import jobs, sidecars
 from .entities import ENGINE_COMM, Entities
 from .model import Death, Life
 
@@ -79,8 +79,9 @@ def build(
     kills = {(f.locator.source, f.locator.order) for f in findings if f.signature in PROBE_KILLS}
     containers = sidecars.containers(events, entities)
     stirring = _stirring(events, entities)
+    known_jobs = jobs.known(events, findings)
     for event in _witnesses(events, findings, witnesses, entities):
-        entity = entities.of(event) or _of_job(event, lives)
+        entity = entities.of(event) or jobs.owner(jobs.job_of(event), known_jobs, lives)
         entity = entity or (_sole_engine(drafts, event) if event.kind == "kernel_oom" else _only_run(event, lives))
         if sidecars.is_of_sidecar(event, containers.get(entity, {})):
             continue
@@ -260,16 +261,6 @@ def _gap(draft: _Draft, when: float | None, uncertainty_s: float, is_kill: bool)
     before_s = LINGER_S if is_kill else JOIN_S  # a kill comes a grace period before the exit
     after_s = LINGER_S if draft.life is not None or draft.lingers else JOIN_S
     return abs(after) if -before_s - slack <= after <= after_s + slack else None
-
-
-def _of_job(event: Event, lives: Sequence[Life]) -> str:
-    """The engine whose output stands in the file that a scheduler named after its job: `slurm-40120.out`."""
-    job = str(event.fields.get("job") or "").partition(".")[0]
-    if not job.isdigit():
-        return ""
-    bears = regex.compile(rf"(?<!\d){job}(?!\d)")
-    owners = {life.entity for life in lives for source in life.sources if bears.search(source.rpartition("/")[2])}
-    return next(iter(owners)) if len(owners) == 1 else ""
 
 
 def _only_run(event: Event, lives: Sequence[Life]) -> str:

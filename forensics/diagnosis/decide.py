@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..model import Event, Finding, Locator, Samples, Source, StampForm
 from ..signatures import Library
-from . import bystanders, engines, facts, gaps, impact, ledger, lives, placing, platforms, rank, rules, trends
+from . import bystanders, engines, facts, gaps, impact, jobs, ledger, lives, placing, platforms, rank, rules, trends
 from . import deaths as death_stage
 from . import evidence as evidence_stage
 from .case import Case
@@ -94,6 +94,7 @@ def build_case(
     phases = {s.id: s.phase for s in library.signatures.values() if s.phase}
     found_lives = lives.build(events, at, phases, samples, joined)
     witnesses = frozenset(s.id for s in library.signatures.values() if s.witness)
+    known_jobs = jobs.known(events, findings)
     found_deaths = death_stage.build(events, findings, found_lives, joined, witnesses)
     case = Case(
         sources,
@@ -111,6 +112,7 @@ def build_case(
         containers,
         death_stage.asides(events, findings, joined, witnesses),
         lives.inside(found_lives, at),
+        known_jobs,
     )
     # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.
     return replace(

@@ -46,7 +46,8 @@ class Join:
     left: str
     right: str
     reason: str
-    """`stated`, `arguments`, `start_time`, `end_time`, `file_name`, `only_candidate`, `kill`, `signalled`."""
+    """`stated`, `arguments`, `start_time`, `end_time`, `file_name`, `only_candidate`, `kill`, `signalled`,
+    `restarted`."""
 
 
 @dataclass(slots=True)

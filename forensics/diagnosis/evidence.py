@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..model import Event, Finding, Role
+from . import jobs
 from .case import Case
 from .entities import ENGINE_COMM
 from .model import Death, Decoy, Phase
@@ -93,6 +94,8 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     of_node = finding.event.channel in _NODE_CHANNELS  # in a journal these stand between and behind the engine's lines
     if life is not None and finding.locator.source in life.sources and not of_node:
         return _in_life(death, finding)
+    if life is not None and jobs.is_of_another(jobs.job_of(finding), case.jobs, life):
+        return "other_entity"
     owner = case.entities.of(finding.event)
     if owner and not case.entities.same(owner, death.entity):
         return "other_entity"

@@ -126,8 +126,11 @@ def _cut(
     entity: str,
 ) -> Iterator[_Draft]:
     """The runs of one file; `work` holds place and time of each report of work in progress."""
-    draft = _Draft(entity, source)
+    draft, logo = _Draft(entity, source), list[Event]()
     for event in events:
+        if event.kind == "log" and not any(map(str.isalnum, event.text)):
+            logo.append(event)  # above a banner: the first line of a run, and not the last one of the run before
+            continue
         own = [f for f in findings.get(_key(event), ()) if not f.quoted]
         phase = _phase_of(own, phases)
         banner = next((f.signature for f in own if phases.get(f.signature) == Phase.STARTING), "")
@@ -140,7 +143,8 @@ def _cut(
             draft.banners[banner] = event.locator.order
         elif phase is not None or any(f.role in (Role.CAUSE, Role.CONSEQUENCE) for f in own):
             draft.beyond_banner = True
-        draft.events.append(event)
+        draft.events += (*logo, event)
+        logo.clear()
         draft.findings += own
         _advance(draft, event, own, phase, phases)
     if draft.events:

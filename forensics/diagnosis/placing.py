@@ -39,6 +39,7 @@ def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
     entities = stated(events)
     _join_short_ids(entities, events, samples)
     kills.join_signalled(entities, events)
+    kills.join_restarted(entities, events)
     _place_files(entities, events, samples)
     kills.place(entities, events, _ownerless_logs(entities, events))
     return entities

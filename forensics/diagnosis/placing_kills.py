@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import regex
 
@@ -46,6 +47,32 @@ def join_signalled(entities: Entities, events: Sequence[Event]) -> None:
     for file, owners in sorted(joined.items()):
         if len(owners) == 1:
             entities.join(owners.pop(), file, "signalled")
+
+
+def join_restarted(entities: Entities, events: Sequence[Event]) -> None:
+    """A unit whose main process ends again and again, each time after the engine in the same journal started anew.
+
+    The program may write under any name, and a wrapper's pid is none of the engine's.
+    """
+    starts: dict[tuple[str, str], list[int]] = {}
+    exits: dict[tuple[str, str], list[int]] = {}
+    for event in events:
+        owner, place = entities.of(event), event.locator
+        if event.kind == "unit_exit" and owner.startswith("unit:"):
+            exits.setdefault((place.source, owner), []).append(place.order)
+        elif event.kind in ("engine_args", "engine_config") and owner == f"file:{place.source}":
+            starts.setdefault((place.source, owner), []).append(place.order)
+    for (source, file), begun in sorted(starts.items()):
+        units = [unit for (journal, unit), ended in exits.items() if journal == source and _in_turn(begun, ended)]
+        if len(units) == 1:
+            entities.join(units[0], file, "restarted")
+
+
+def _in_turn(begun: Sequence[int], ended: Sequence[int]) -> bool:
+    """True when something began before each of several ends, and after the end before it."""
+    order = sorted(ended)
+    spans = pairwise((-1, *order))
+    return len(order) > 1 and all(any(first < place < last for place in begun) for first, last in spans)
 
 
 def place(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> None:

@@ -33,7 +33,7 @@ def _of_cluster(event: Event) -> bool:
 
 
 def _found(case: Case, names: tuple[str, ...]) -> Iterator[str]:
-    if _speaks(case, "slurm") or any(source.format == "slurm.sacct" for source in case.sources):
+    if _speaks(case, "slurm") or any(source.format.startswith("slurm.") for source in case.sources):
         yield "slurm"
     if any(name.startswith("unit:") for name in names) or any(map(_of_unit, case.events)):
         yield "systemd"

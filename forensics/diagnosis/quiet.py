@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf, isnan
 
 from ..model import Event, Finding, Locator, Role, Samples
 from ..parsers.kernel_oom_lines import killed
 from ..parsers.records import MACHINE, unwrap
-from . import bystanders, rank, rules, trends
+from . import bystanders, jobs, rank, rules, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
 from .deaths import ONE_INCIDENT_S
@@ -262,7 +263,7 @@ def no_fault(case: Case) -> Incident:
         place = life.ready or life.last_activity or life.start
         findings.append(conclude("service_healthy", place, {"phase": life.phase.value}))
     stopped = [death for death in case.deaths if death.graceful]
-    planned = list(case.named("k8s.scaled", "k8s.rollout_progress"))
+    planned = list(case.named("k8s.scaled", "k8s.rollout_progress", "ray.serve_downscaled"))
     flat = [
         t for t in case.trends if t.name == "gpu_memory_used_mib" and t.word in ("flat", "plateau") and t.points >= 30
     ]
@@ -270,6 +271,7 @@ def no_fault(case: Case) -> Incident:
         findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
     findings += planned
     doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
+    doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure"))
     findings += doubts
     healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case) and not doubts
     cause = case.library.causes["healthy" if healthy else "insufficient_evidence"]
@@ -336,6 +338,11 @@ def _is_unread_kill(case: Case, event: Event) -> bool:
     if event.channel in MACHINE or "Killed process " not in event.text:
         return False
     return killed(unwrap(event.text).text.removeprefix("kernel: ")) is not None and not _outlived(case, event)
+
+
+def _may_be_ours(case: Case, told: Finding) -> bool:
+    """False for what a scheduler says of a job that no engine of the bundle was."""
+    return not case.lives or not all(jobs.is_of_another(jobs.job_of(told), case.jobs, life) for life in case.lives)
 
 
 def _about_stops(healthy: Hypothesis) -> Hypothesis:

@@ -12,20 +12,21 @@ from ..model import Event, Locator, Parsed
 from ..sources import Format, Head
 
 _HEADER = regex.compile(r"\s*JobID(?:Raw)?\b(?=.*\bState\b).*")
-_ROW = regex.compile(r"\s*\d+(?:_\d+)?(?:[.+]\w+)?[ |].*")
+_ROW = regex.compile(r"\s*(?P<job>\d+(?:_\d+)?)(?:[.+]\w+)?[ |].*")
 HEAD_LINES = 10
 
 
 def read(text: str, source: str) -> Parsed:
-    """A `log` event on `host` for each row below a header; its text is the row."""
+    """A `log` event on `host` for each row below a header; its text is the row, `job` the job it is of."""
     events: list[Event] = []
     inside = False
     for number, line in enumerate(text.split("\n"), 1):
         row = line.rstrip()
         if _HEADER.fullmatch(row):
             inside = True
-        elif inside and _ROW.fullmatch(row):
-            events.append(Event(Locator(source, number, number), "log", "host", row.strip(), raw=row))
+        elif inside and (found := _ROW.fullmatch(row)):
+            place, fields = Locator(source, number, number), {"job": found["job"]}
+            events.append(Event(place, "log", "host", row.strip(), fields=fields, raw=row))
     return Parsed(tuple(events))
 
 

@@ -212,3 +212,15 @@ def test_a_link_that_went_down_before_a_collective_failed(b: ModuleType, seconds
     assert found.verdict.cause.id == "nccl_failure"
     assert found.first_cause is not None
     assert found.first_cause.signature == first
+
+
+@pytest.mark.parametrize(("code", "confidence"), [(2, "established"), (1, "likely")])
+def test_the_exit_code_of_a_rejected_command_line(b: ModuleType, code: int, confidence: str) -> None:
+    """argparse leaves with 2: whoever reports that code corroborates its message."""
+    w = b.World()
+    scope = Scope(container="vllm")
+    for n in range(3):
+        w.add("a", 60 * n, "vllm serve: error: unrecognized arguments: --swap-room 4", scope=scope, level="")
+    w.add("a", 121, f"vllm-1 exited with code {code} (restarting)", scope=scope, level="")
+    found = w.diagnosis().verdict
+    assert (found.cause.id, str(found.confidence)) == ("config_error", confidence)

@@ -202,3 +202,38 @@ def test_a_stop_on_notice_of_a_reclaim_was_not_asked_for(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "healthy"
     w.add("handler.log", 3600, "Spot ITN received. Instance will be interrupted soon", channel="host")
     assert w.diagnosis().verdict.cause.id == "external_sigkill"
+
+
+def test_the_accounting_of_another_job(b: ModuleType) -> None:
+    """The time limit of somebody else's job is no cause of this one's end; the row is told as a decoy."""
+    w = b.World()
+    w.start("slurm-40120.out", 0, loaded=False)
+    w.fail("slurm-40120.out", 30, frames=b.LOADING, envelope="EngineCore failed to start.")
+    w.add("sacct.txt", None, "40120|chat|FAILED|1:0", channel="host", job="40120")
+    w.add("sacct.txt", None, "39977|tune|TIMEOUT|0:0", channel="host", job="39977")
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "gpu_oom.weights"
+    assert ("slurm.time_limit", "other_entity") in {(d.finding.signature, d.reason) for d in found.decoys}
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_a_unit_that_is_never_ready_in_time(b: ModuleType, runs: int) -> None:
+    """The unit and the program that it starts have different names in one journal; each run ends by the unit's line."""
+    w = b.World()
+    unit = Scope(unit="chat.service")
+    for n in range(runs):
+        w.add("journal", 300 * n, "     █     █     █▄   ▄█")
+        w.start("journal", 300 * n + 1, ready=False)
+        w.add("journal", 300 * n + 86, "Compiling a graph for dynamic shape takes 41.20 s")
+        w.add("journal", 300 * n + 90, "chat.service: start operation timed out. Terminating.", channel="systemd", scope=unit)
+        text = "chat.service: Main process exited, code=killed, status=15/TERM"
+        w.add(
+            "journal", 300 * n + 92, text, "unit_exit", "systemd", unit, code="killed", status=15, status_name="TERM"
+        )
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "external_sigkill"
+    assert found.first_cause is not None
+    assert "timed out" in found.first_cause.event.text
+    if runs > 1:
+        assert len(found.incidents[0].deaths) == runs
+        assert not any("█" in d.life.end.text for d in found.incidents[0].deaths if d.life)

@@ -89,6 +89,8 @@ def test_memory_of_others(sentences: str, allocated: float, others: float) -> No
         (("gpu_model_runner.py:initialize_kv_cache", "gpu_model_runner.py:_allocate_kv_cache_tensors"), "oom_allocating_kv"),
         (("gpu_model_runner.py:capture_model", "gpu_model_runner.py:_dummy_run"), "oom_capturing_graphs"),
         (("gpu_worker.py:determine_available_memory", "gpu_model_runner.py:profile_cudagraph_memory"), "oom_capturing_graphs"),
+        (("gpu_worker.py:determine_available_memory", "gpu/cudagraph_utils.py:capture"), "oom_capturing_graphs"),
+        (("gpu_model_runner.py:execute_model", "compilation/cuda_graph.py:__call__"), "oom_serving"),
         (("worker/cache_engine.py:_allocate_kv_cache",), "oom_allocating_kv"),
         (("core.py:run_busy_loop", "gpu_model_runner.py:execute_model", "qwen2.py:forward"), "oom_serving"),
         (("core.py:step", "gpu_model_runner.py:execute_model", "gpu_model_runner.py:_get_prompt_logprobs_dict"), "oom_big_prefill"),

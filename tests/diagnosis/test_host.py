@@ -275,6 +275,29 @@ def test_a_counter_is_a_weak_word(b: ModuleType, counters: str, kernel_s: float 
     assert str(verdict.confidence) in ("possible", "undetermined")
 
 
+@pytest.mark.parametrize(
+    ("word", "cause"),
+    [("已杀死", "host_oom.container_limit"), ("Killed", "host_oom.container_limit"), ("bye", "insufficient_evidence")],
+)
+def test_a_shell_saw_the_kill_that_the_cgroup_counts(b: ModuleType, word: str, cause: str) -> None:
+    """SIGKILL beside a counter of the cgroup: its limit, from the file beside the counter, is among the numbers."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.add("a", 30, "Loading safetensors checkpoint shards:  45% Completed | 5/11 [00:30<00:36,  6.00s/it]")
+    w.add("a", 31, word)
+    counters = "memory.events: low 0 high 0 max 7 oom 1 oom_kill 1 oom_group_kill 0"
+    w.add("box/cgroup/memory.events", None, counters, "cgroup", "cgroup")
+    for folder, limit in (("other", 2**30), ("cgroup", 60 * 2**30)):
+        w.add(f"box/{folder}/memory.max", None, f"memory.max = {limit}", "cgroup", "cgroup", memory_max_bytes=limit)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == cause
+    if word != "bye":
+        assert str(found.verdict.confidence) == "possible"
+        assert found.key_facts["memcg_limit_kib"] == 60 * 2**20
+        assert found.first_cause is not None
+        assert found.first_cause.event.text == word
+
+
 def test_the_culprit_of_a_node_kill_is_named(b: ModuleType) -> None:
     """Who held most memory is in the sentence and in the facts; nobody else is, when it was the victim."""
     for holder in (48110, 40122):

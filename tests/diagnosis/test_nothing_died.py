@@ -460,6 +460,27 @@ def test_a_job_that_the_scheduler_gave_up(b: ModuleType) -> None:
         assert verdict(w)[0] == cause
 
 
+@pytest.mark.parametrize(
+    ("rows", "cause"),
+    [
+        (["40120|NODE_FAIL|0:0|gpu-7"], "insufficient_evidence"),
+        (["40120|RUNNING|0:0|gpu-7", "40121|NODE_FAIL|0:0|gpu-8"], "healthy"),
+    ],
+    ids=["the only job", "another job"],
+)
+@pytest.mark.parametrize("output", ["run.log", "slurm-40120.out"])
+def test_accounting_says_how_the_job_ended(b: ModuleType, rows: list[str], cause: str, output: str) -> None:
+    """A row without a time is enough, where the job is the engine's by its file's name, or for want of any other."""
+    if output == "run.log" and len(rows) > 1:
+        pytest.skip("which job it was is not known")
+    w = b.World()
+    w.start(output, 0)
+    w.answer(output, 900)
+    for row in rows:
+        w.add("sacct.txt", None, row, channel="host", job=row[:5])
+    assert verdict(w)[0] == cause
+
+
 @pytest.mark.parametrize(("asked", "confidence"), [(True, "established"), (False, "possible")])
 def test_a_restart_in_place_that_nobody_asked_for(b: ModuleType, asked: bool, confidence: str) -> None:
     """A busy server stops in order and starts again in the same container: a person, or a watchdog?"""
@@ -496,3 +517,11 @@ def test_a_unit_that_was_started_again(b: ModuleType) -> None:
     w.add("status.txt", -10, "vllm.service: Scheduled restart job, restart counter is at 3.", "unit_restart", "systemd",
           Scope(unit="vllm.service"), n_restarts=3)  # fmt: skip
     assert verdict(w)[0] == "insufficient_evidence"
+
+
+def test_an_autoscaler_takes_a_replica_away(b: ModuleType) -> None:
+    """Serve says that it scales down; what the replica prints as it drains is part of it."""
+    w = b.World()
+    w.add("controller", 0, "Downscaling Deployment(name='LLMServer', app='chat') from 3 to 2 replicas. Current", channel="ray")
+    w.add("replica", 8, "Graceful shutdown complete; replica exiting.", channel="ray")
+    assert verdict(w) == ("healthy", "possible")

@@ -263,3 +263,23 @@ def test_a_climb_that_nothing_died_of_yet(b: ModuleType, traffic: float, cause: 
     w.series("gpu_memory_total_mib", [(0, 81_559.0)], "gpu.csv", Scope(gpu="0"))
     w.series("requests_running", [(600.0 * i, 10.0 + traffic * i) for i in range(120)], "a")
     assert w.diagnosis().verdict.cause.id == cause
+
+
+@pytest.mark.parametrize(
+    ("site", "waiting", "cause"),
+    [
+        ("_get_prompt_logprobs_dict", 140, "gpu_oom.runtime_load"),
+        ("_get_prompt_logprobs_dict", 0, "gpu_oom.activation_peak"),
+        ("_execute_mm_encoder", 140, "gpu_oom.activation_peak"),
+    ],
+    ids=["of many requests", "nobody waits", "an encoder's"],
+)
+def test_log_probabilities_under_load(b: ModuleType, site: str, waiting: int, cause: str) -> None:
+    """A buffer that grows with the requests of a step, while cache and queue are full, is load and no single request."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 280)
+    w.series("kv_cache_usage_pct", [(t, 99.1) for t in (270, 280, 290)], "a")
+    w.series("requests_waiting", [(t, float(waiting)) for t in (270, 280, 290)], "a")
+    w.fail("a", 295, frames=(*b.SERVING, f"{b.SITE}/worker/gpu_model_runner.py:{site}"))
+    assert w.diagnosis().verdict.cause.id == cause

@@ -38,3 +38,9 @@ def test_damaged() -> None:
     """A table cut in the middle of a row keeps its rows; no header, no rows."""
     assert len(sacct.read(TABLE[:190], "x").events) == 2
     assert sacct.read(TABLE.split("\n", 1)[1], "x").events == ()
+
+
+def test_rows_name_their_job() -> None:
+    """A step and its job are one job; a task of an array is its own."""
+    text = "JobID|State|ExitCode\n40122_3.batch|FAILED|1:0\n40123+0|FAILED|1:0\n"
+    assert [e.fields["job"] for e in sacct.read(text, "x").events] == ["40122_3", "40123"]

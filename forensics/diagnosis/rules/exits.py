@@ -17,9 +17,11 @@ MECHANISM = "runtime.stop_container"
 """What the runtime does when anybody asks it, a probe too: alone it names nobody."""
 RECLAIMS = (
     "host.spot_interruption", "host.operator_reboot", "systemd.shutdown", "kubelet.shutdown", "k8s.node_shutdown",
-    "ray.node_preempted", "slurm.time_limit", "slurm.preempted",
+    "ray.node_preempted", "slurm.time_limit", "slurm.preempted", "systemd.start_timeout",
 )  # fmt: skip
-"""The machine, or the job's time on it, is taken away: whoever drains on such notice was not asked by its owner."""
+"""The machine, or the time on it, is taken away: whoever drains on such notice was not asked by its owner."""
+USAGE = 2
+"""Python's argparse, and most other programs, leave with it when they reject their command line."""
 NOTICE_S = 600.0
 WINDOW_S = 150.0
 SHARP_S = 2.0
@@ -42,6 +44,8 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         name = "killed_after_grace" if death.exit_code == 137 else "stop_requested"
         yield conclude(name, stop.event, fields, (stop,))
     yield conclude("unexplained_exit", place, fields)
+    if death.exit_code == USAGE:
+        yield conclude("usage_exit", place, fields)
 
 
 def _is_sharp(order: Finding) -> bool:

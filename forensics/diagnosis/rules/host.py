@@ -197,20 +197,36 @@ def _killed_child(death: Death) -> Iterator[Finding]:
 
 
 def _counter(case: Case, death: Death) -> Iterator[Finding]:
-    """A process that vanished without a word, in a cgroup that counts a kill at its own limit.
+    """A process that vanished without a word, or by SIGKILL, in a cgroup that counts a kill at its own limit.
 
     No counter says when that was: it is weak, and nothing where a kernel log of that time shows no kill.
     """
     life = death.life
-    if life is None or not any(f.signature in SILENT_ENDS for f in life.findings) or _kernel_seen(case, death):
+    if life is None or _kernel_seen(case, death):
+        return
+    shot = [f for f in life.findings if f.signature == "python.killed" and f.locator.order > life.last_sign]
+    if not (shot or death.exit_code == 137 or any(f.signature in SILENT_ENDS for f in life.findings)):
         return
     for limit in case.named("cgroup.oom_own_limit"):
         owner = case.entities.of(limit.event)
         mine = not owner or owner.startswith("file:") or case.entities.same(owner, death.entity)
         kills = [f for f in case.named("cgroup.oom_kill") if f.locator == limit.locator]
         if mine and kills:
-            yield conclude("oom_counter", limit.event, {**limit.fields, **kills[0].fields}, (limit,))
+            fields = {**limit.fields, **kills[0].fields, **_limit_beside(case, limit.event)}
+            yield conclude("oom_counter", limit.event, fields, (*shot[:1], limit))
             return
+
+
+def _limit_beside(case: Case, counter: Event) -> dict[str, int]:
+    """The limit of the cgroup that counts: its file lies in the same folder, or was printed into the same file."""
+    folder = counter.locator.source.rpartition("/")[0]
+    for event in case.of_kind("cgroup"):
+        limit, source = event.fields.get("memory_max_bytes"), event.locator.source
+        printed = source == counter.locator.source
+        saved = source.endswith(("/memory.max", "/memory.limit_in_bytes")) and source.rpartition("/")[0] == folder
+        if isinstance(limit, int) and (printed or saved):
+            return {"memcg_limit_kib": limit // 1024}
+    return {}
 
 
 def _kernel_seen(case: Case, death: Death) -> bool:

@@ -52,7 +52,7 @@ _SITES: tuple[tuple[str, regex.Pattern[str]], ...] = tuple(
                 "compile_or_warm_up_model",
                 r"_?warmup_and_capture",
             )
-            + "|cuda_graph_runner",
+            + r"|cuda_graph_runner|cuda_?graph\w*\.py:_?capture\w*$",
         ),
         (
             "oom_allocating_kv",
@@ -118,6 +118,7 @@ _SITES: tuple[tuple[str, regex.Pattern[str]], ...] = tuple(
     )
 )
 """From the most special site to the most general: `capture_model` calls `_dummy_run`."""
+_LOG_PROBS = regex.compile(_functions(r"\w*log_?probs?\w*"))
 _SITE_OF_SIGNATURE = {
     "vllm.weights_do_not_fit": "oom_loading_weights",
     "vllm.sampler_warmup_oom": "oom_sampler_warmup",
@@ -189,6 +190,11 @@ def site_of_frames(frames: Sequence[str]) -> str:
         if any(pattern.search(frame) for frame in frames):
             return name
     return ""
+
+
+def is_of_log_probs(life: Life | None, failure: Finding) -> bool:
+    """True when the buffer that did not fit held log-probabilities: tokens of all requests of a step × vocabulary."""
+    return any(_LOG_PROBS.search(frame) for frame in _frames(life, failure))
 
 
 def _frames(life: Life | None, failure: Finding) -> Sequence[str]:

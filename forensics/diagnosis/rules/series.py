@@ -13,11 +13,13 @@ from ..case import Case, conclude
 from ..entities import ENGINE_COMM
 from ..model import Death, Life
 from . import foreign
-from .oom_site import first_failure, site_of
+from .oom_site import first_failure, is_of_log_probs, site_of
 
 FULL_PCT = 95.0
 LOW_PCT = 60.0
 LOOK_BACK_S = 180.0
+LONG_QUEUE = 10
+"""So many waiting requests are a queue, and no moment's jam."""
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
@@ -66,13 +68,24 @@ def _kv(case: Case, death: Death, moment: float) -> Iterator[Finding]:
     queued = max((point[1] for _, point in waiting), default=0.0)
     if peak >= FULL_PCT:
         yield conclude("kv_full", event, {**fields, "kv_cache_usage_pct": peak})
+        if max(queued, fields["requests_waiting"] or 0.0) >= LONG_QUEUE:
+            yield from _log_probs_of_many(case, death)
     elif peak < LOW_PCT:
         yield conclude("kv_low", event, fields)
         failure = first_failure(death.life)
         if failure is not None and site_of(case, death, failure)[0] == "oom_serving":
             yield from _little_load(case, death, failure, fields)
-    if len(waiting) >= 3 and queued >= 10 and waiting[-1][1][1] > waiting[0][1][1]:
+    if len(waiting) >= 3 and queued >= LONG_QUEUE and waiting[-1][1][1] > waiting[0][1][1]:
         yield conclude("queue_grew", trends.event_at(*waiting[-1]), {"requests_waiting": waiting[-1][1][1]})
+
+
+def _log_probs_of_many(case: Case, death: Death) -> Iterator[Finding]:
+    """A buffer of log-probabilities that did not fit while cache and queue were full: many requests, not a big one."""
+    failure = first_failure(death.life)
+    if failure is None or not is_of_log_probs(death.life, failure):
+        return
+    if site_of(case, death, failure)[0] == "oom_big_prefill":
+        yield conclude("oom_serving", failure.event, failure.fields, (failure,))
 
 
 FEW_CALLS = 2

@@ -1,0 +1,60 @@
+"""Whose job it was: a scheduler's accounting lists the jobs of many people, and those of others explain nothing.
+
+The number of a job stands in the scheduler's lines, and as a rule in the name of the file with the job's output
+(`slurm-40120.out`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import regex
+
+from ..model import Event, Finding
+from .model import Life
+
+_NUMBER = regex.compile(r"\d+(?:_\d+)?")
+_OUTPUT = regex.compile(r"(?:slurm|job)[-_.]?(?P<job>\d+(?:_\d+)?)(?!\d)", regex.IGNORECASE)
+"""How schedulers, and people, name the file with the output of a job."""
+
+
+def job_of(told: Finding | Event) -> str:
+    """The job that a scheduler's line speaks of, without its step; empty when it names none."""
+    fields = told.fields if isinstance(told, Event) else {**told.event.fields, **told.fields}
+    found = _NUMBER.match(str(fields.get("job") or ""))
+    return found[0] if found else ""
+
+
+def known(events: Iterable[Event], findings: Iterable[Finding]) -> frozenset[str]:
+    """All jobs that a scheduler tells of."""
+    told: Iterable[Finding | Event] = chain(events, findings)
+    return frozenset(filter(None, map(job_of, told)))
+
+
+def owner(job: str, known: Iterable[str], lives: Sequence[Life]) -> str:
+    """The engine that ran as a job: its output bears the number, or it is the only engine and this the only job."""
+    bearers = {life.entity for life in lives if bears(life.sources, job)}
+    if not job or len(bearers) > 1:
+        return ""
+    engines = {life.entity for life in lives}
+    sole = len(engines) == 1 and set(known) == {job} and not any(_is_of_another(life, job) for life in lives)
+    return next(iter(bearers or engines)) if bearers or sole else ""
+
+
+def bears(sources: Iterable[str], job: str) -> bool:
+    """True when one of the files has the number of the job in its name."""
+    number = regex.compile(rf"(?<!\d){job}(?!\d)")
+    return bool(job) and any(number.search(source.rpartition("/")[2]) for source in sources)
+
+
+def is_of_another(job: str, known: Iterable[str], life: Life) -> bool:
+    """True when the output of a run bears the number of another job than this one."""
+    if not job or bears(life.sources, job):
+        return False
+    return _is_of_another(life, job) or any(bears(life.sources, other) for other in known if other != job)
+
+
+def _is_of_another(life: Life, job: str) -> bool:
+    named = [found["job"] for source in life.sources if (found := _OUTPUT.search(source.rpartition("/")[2]))]
+    return bool(named) and job not in named
