@@ -24,6 +24,7 @@ REFUSALS = (
     "vllm.request_too_big_for_kv",
     "vllm.queue_full",
     "tgi.overloaded",
+    "tgi.request_too_long",
     "vllm.model_not_found",
 )
 REFUSED = frozenset({400, 413, 422, 429})

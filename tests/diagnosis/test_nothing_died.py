@@ -496,3 +496,20 @@ def test_a_unit_that_was_started_again(b: ModuleType) -> None:
     w.add("status.txt", -10, "vllm.service: Scheduled restart job, restart counter is at 3.", "unit_restart", "systemd",
           Scope(unit="vllm.service"), n_restarts=3)  # fmt: skip
     assert verdict(w)[0] == "insufficient_evidence"
+
+
+def test_ollama_that_answers_is_healthy(b: ModuleType) -> None:
+    """A model is loaded and its calls are answered; warnings about a guess of free memory are none of a fault."""
+    w = b.World()
+    w.add("ollama.log", 0, 'msg="gpu VRAM usage didn\'t recover within timeout" seconds=5.1', level="WARN")
+    w.add("ollama.log", 5, 'msg="llama runner started in 4.20 seconds"')
+    w.add("ollama.log", 9, "[GIN] 200", "access", method="POST", path="/api/chat", status=200)
+    assert verdict(w)[0] == "healthy"
+
+
+def test_refusals_of_tgi(b: ModuleType) -> None:
+    """The router refuses what is too long, at level ERROR; nothing is wrong with the server."""
+    w = b.World()
+    text = "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: 2000 `inputs` tokens and 512 `max_new_tokens`"
+    w.add("tgi.log", 0, text, level="ERROR")
+    assert verdict(w)[0] == "request_rejected"
