@@ -112,9 +112,13 @@ def card_of(name: str) -> Scope:
 _LIMIT = regex.compile(r"(?:container_|cgroup_|pod_)?(?:spec_)?mem(?:ory)?_(?:max|limit)(?:_in)?")
 
 
-_SPEC_LIMIT = regex.compile(r'kube_pod_container_resource_limits(?:_memory(?:_bytes)?|\{[^}]*\bresource="*memory"*[^}]*\})')
+_SPEC_LIMIT = regex.compile(
+    r'kube_pod_container_resource_limits(?:_memory(?:_bytes)?|\{[^}]*\bresource="*memory"*[^}]*\})'
+)
 """kube-state-metrics: bytes, which the name says in no version or only in old ones."""
-_RESTARTS = regex.compile(r"(?:kube_pod_)?(?:container_)?(?:status_)?(?:restarts?_total|restart_?count|restarts)(?:\{.*\})?")
+_RESTARTS = regex.compile(
+    r"(?:kube_pod_)?(?:container_)?(?:status_)?(?:restarts?_total|restart_?count|restarts)(?:\{.*\})?"
+)
 _OOM_FLAG = regex.compile(r"\w*last_\w*oom_?killed|\w*last_terminated_reason\{[^}]*\breason=\"*OOMKilled\"*[^}]*\}")
 """kube-state-metrics' flag, under its own name or a legend's; a count of kills is none."""
 

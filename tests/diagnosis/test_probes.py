@@ -325,3 +325,36 @@ def test_a_path_that_the_server_does_not_have(b: ModuleType, status: int, path: 
     w.exited("describe.txt", 531, 137, started=0)
     facts = w.diagnosis().key_facts
     assert (facts["probe_status_code"], facts.get("missing_path")) == (status, path)
+
+
+def test_a_loop_that_the_kubelet_counted(b: ModuleType) -> None:
+    """`Killing 2m (x6 over 20m)`: six ends since the first, although the status remembers the last one only."""
+    w = b.World()
+    w.pod(**PROBE)
+    told = {"line": 40, "count": 6}
+    message = "Container vllm failed liveness probe, will be restarted"
+    w.event("describe.txt", 10_000, "Killing", message, **told)
+    w.exited("describe.txt", 10_004, 143, started=9_900)
+    assert w.diagnosis().impact["deaths"] == 1
+    w.add("describe.txt", 8_920, "first of 6 Killing events", "k8s_first_seen", "k8s", Scope(pod=b.POD),
+          reason="Killing", **told)  # fmt: skip
+    found = w.diagnosis()
+    assert "deaths" not in found.impact
+    assert found.impact["deaths_counted"] == 6
+    (incident,) = found.incidents
+    assert (incident.start_s, incident.end_s) == (b.T0 + 8_920, b.T0 + 10_004)
+
+
+def test_an_age_that_nothing_dates_tells_no_beginning(b: ModuleType) -> None:
+    """A table's ages, taken as soon after the newest line: the notice's own line says when it began."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 3590, scope=scope)
+    w.add("nth.log", 3500, "Spot ITN received. Instance will be interrupted", channel="host")
+    w.add("a", 3600, "[shutdown] API server: SIGTERM received, starting shutdown", scope=scope)
+    w.add("events", b.at(2700, 86_400.0), "SpotInterruption: Spot ITN received. Instance will be interrupted", "k8s_event",
+          "k8s", Scope(), reason="SpotInterruption")  # fmt: skip
+    incident = w.diagnosis().incidents[0]
+    assert incident.hypotheses[0].cause.id == "external_sigkill"
+    assert incident.start_s == b.T0 + 3500
