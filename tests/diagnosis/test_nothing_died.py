@@ -101,6 +101,17 @@ def test_a_full_cache_without_a_death(b: ModuleType, full: int, cause: str) -> N
     assert verdict(w)[0] == cause
 
 
+def test_a_full_cache_is_no_answer_where_an_engine_is_gone(b: ModuleType) -> None:
+    """Lines whose order is lost make a death look like the noise of a stop: neither health nor a full cache can be told."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    w.add("a", 3601, "Shutting down")
+    w.add("a", 3598, "EngineCore encountered a fatal error.", level="ERROR")
+    w.series("kv_cache_usage_pct", [(10.0 * i, 99.0) for i in range(360)], "a")
+    assert verdict(w)[0] == "insufficient_evidence"
+
+
 @pytest.mark.parametrize(("full", "cause"), [(5, "kv_saturation"), (2, "insufficient_evidence")])
 def test_scrapes_in_a_file_each_are_one_series(b: ModuleType, full: int, cause: str) -> None:
     """Somebody saved `/metrics` every minute; how full the cache was shows only in all files together."""
