@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..model import Event, Finding, Role
+from ..model import Basis, Event, Finding, Role
 from . import bystanders, rank, rules, timing
 from . import evidence as evidence_stage
 from .case import Case
@@ -147,7 +147,10 @@ def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> tuple[Confi
 
 def _is_dated(life: Life | None, told: Sequence[Event]) -> bool:
     """False for what is known only by an age that nobody knows since when: it tells no beginning and no end."""
-    return life is not None or not told or any(event.time.uncertainty_s < ONE_INCIDENT_S for event in told)
+    def vague(event: Event) -> bool:
+        return event.time.basis is Basis.RELATIVE_AGE and event.time.uncertainty_s >= ONE_INCIDENT_S
+
+    return life is not None or not told or not all(map(vague, told))
 
 
 def assemble(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forensics.diagnosis.rules import probes
-from forensics.model import Scope
+from forensics.model import Basis, Scope
 
 PROBE = {"liveness_delay_s": 60, "liveness_period_s": 10, "liveness_failure": 3}
 
@@ -353,7 +353,7 @@ def test_an_age_that_nothing_dates_tells_no_beginning(b: ModuleType) -> None:
     w.answer("a", 3590, scope=scope)
     w.add("nth.log", 3500, "Spot ITN received. Instance will be interrupted", channel="host")
     w.add("a", 3600, "[shutdown] API server: SIGTERM received, starting shutdown", scope=scope)
-    w.add("events", b.at(2700, 86_400.0), "SpotInterruption: Spot ITN received. Instance will be interrupted", "k8s_event",
+    w.add("events", b.at(2700, 86_400.0, Basis.RELATIVE_AGE), "SpotInterruption: Spot ITN received. Instance will be interrupted", "k8s_event",
           "k8s", Scope(), reason="SpotInterruption")  # fmt: skip
     incident = w.diagnosis().incidents[0]
     assert incident.hypotheses[0].cause.id == "external_sigkill"
