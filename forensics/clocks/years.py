@@ -28,6 +28,8 @@ YEAR_S = 366 * DAY_S
 _CLOSE_S = 2 * DAY_S
 _MOST_VOTES = 64
 _PATH_DATE = regex.compile(r"(?<!\d)(20[0-9]{2})([-_]?)([01][0-9])\2([0-3][0-9])(?!\d{5})")
+_PREFIX_DATE = regex.compile(r"\W{0,3}(20[0-9]{2})([-/.])([01][0-9])\2([0-3][0-9])(?!\d)")
+"""A date in front of a line that no envelope reads, as the prefix of a chat."""
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WEEKDAY = regex.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d")
 
@@ -144,9 +146,21 @@ def _clues(lanes: Lanes) -> dict[int, _Clues]:
                 for stamp in event.stamps:
                     if stamp.form in (StampForm.INSTANT, StampForm.LOCAL) and plausible(stamp.form, stamp.seconds):
                         clue.beside[nearest_year(own_s, stamp.seconds) - clue.turns[position]] += 1
+            elif clue.beside.total() < _MOST_VOTES and (printed := _year_in_front(event.raw, own_s)) is not None:
+                clue.beside[printed - clue.turns[position]] += 1
             if len(clue.weekdays) < _MOST_VOTES and (weekday := _WEEKDAY.search(event.raw[:160])):
                 clue.weekdays.append((position, _DAYS.index(weekday[1])))
     return found
+
+
+def _year_in_front(line: str, own_s: float) -> int | None:
+    """The year of the date that a line begins with, where that is the day of its own stamp."""
+    found = _PREFIX_DATE.match(line)
+    date = stamps.iso(f"{found[1]}-{found[3]}-{found[4]} 12:00:00", "path") if found else None
+    if date is None:
+        return None
+    year = nearest_year(own_s, date.seconds)
+    return year if abs(in_year(own_s, year) - date.seconds) <= _CLOSE_S else None
 
 
 def _turns(walls: Sequence[float]) -> list[int]:

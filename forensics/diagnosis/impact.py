@@ -37,7 +37,10 @@ def measure(case: Case, incident: Incident) -> dict[str, Any]:
     front = [event for event in near if event not in own and _is_front(case, event) and _concerns(incident, event)]
     if front:
         impact |= {"gateway_errors": sum(event.count for event in front), **_times(front, "gateway_error")}
-    if incident.deaths:
+    counted, _ = timing.counted_stops(case, incident.hypotheses[0].decisive)
+    if counted > len(incident.deaths):
+        impact["deaths_counted"] = counted
+    elif incident.deaths:
         impact["deaths"] = len(incident.deaths)
     down = timing.not_ready_s(case, incident)
     if down is not None:

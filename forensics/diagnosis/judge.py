@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..model import Finding, Role
-from . import bystanders, rank, rules
+from ..model import Basis, Event, Finding, Role
+from . import bystanders, rank, rules, timing
 from . import evidence as evidence_stage
 from .case import Case
-from .deaths import engine_like
-from .model import ChainLink, Confidence, Death, Decoy, Hypothesis, Incident
+from .deaths import ONE_INCIDENT_S, engine_like
+from .model import ChainLink, Confidence, Death, Decoy, Hypothesis, Incident, Life
 
 ONSET_S = 30.0
 """An onset lies this near its cause: an eviction takes this long from the threshold to the last kill."""
@@ -145,6 +145,14 @@ def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> tuple[Confi
     return top.confidence, top.doubt
 
 
+def _is_dated(life: Life | None, told: Sequence[Event]) -> bool:
+    """False for what is known only by an age that nobody knows since when: it tells no beginning and no end."""
+    def vague(event: Event) -> bool:
+        return event.time.basis is Basis.RELATIVE_AGE and event.time.uncertainty_s >= ONE_INCIDENT_S
+
+    return life is not None or not told or not all(map(vague, told))
+
+
 def assemble(
     case: Case, judged: Judged, hypotheses: tuple[Hypothesis, ...], deaths: tuple[Death, ...], decoys: tuple[Decoy, ...]
 ) -> Incident:
@@ -158,8 +166,12 @@ def assemble(
         and (f.role is Role.CONSEQUENCE or rank.matches(top.cause.explains, f))
         and (f.time.utc_s is None or began == float("inf") or f.time.latest_s >= began - REPORT_DELAY_S)
     )
-    times = [death.time_s for death in deaths if death.time_s]
-    start = min((moment for moment in (began, *times) if moment), default=float("inf"))
+    times = [death.time_s for death in deaths if death.time_s and _is_dated(death.life, death.witnesses)]
+    times = times or [death.time_s for death in deaths if death.time_s]
+    dated = [f for f in top.decisive if _is_dated(None, (f.event,))]
+    _, first_s = timing.counted_stops(case, dated)
+    moments = (first_s, rank.first_s(dated) if dated or times else began, *times)
+    start = min((moment for moment in moments if moment), default=float("inf"))
     return Incident(
         id="",
         entity=judged.death.entity,

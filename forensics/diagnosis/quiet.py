@@ -16,7 +16,7 @@ from .case import Case, conclude
 from .deaths import ONE_INCIDENT_S
 from .entities import ENGINE_COMM
 from .judge import Judged, assemble, judge
-from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Trend
+from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Phase, Trend
 from .rules.series import FULL_PCT, rising, saturation
 
 REFUSALS = (
@@ -25,6 +25,7 @@ REFUSALS = (
     "vllm.request_too_big_for_kv",
     "vllm.queue_full",
     "tgi.overloaded",
+    "tgi.request_too_long",
     "vllm.model_not_found",
 )
 REFUSED = frozenset({400, 413, 422, 429})
@@ -52,7 +53,8 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
         if judged.decided:
             yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
             return
-    for build in (_saturated, _scraped_full, _leaking, _starved, _failing, _refused):
+    full = () if _broke_before_stop(case) else (_saturated, _scraped_full)
+    for build in (*full, _leaking, _starved, _failing, _refused):
         found = build(case)
         if found is not None:
             yield found
@@ -93,6 +95,21 @@ def _outlived(case: Case, fault: Event) -> bool:
         if began is not None and began < fault.time.utc_s and activity.time.utc_s > fault.time.utc_s + 60.0:
             return True
     return False
+
+
+def _broke_before_stop(case: Case) -> bool:
+    """True where an engine said that it is gone before it was told to stop, though that stands behind the stop.
+
+    Lines whose order was lost make a death look like the noise of a stop: nothing that needs a living engine is sure.
+    """
+    gone = {s.id for s in case.library.signatures.values() if s.phase == Phase.DEAD}
+    stops = [life.shutdown for life in case.lives if life.shutdown is not None]
+    return any(
+        stop.locator.source == f.locator.source and stop.locator.order < f.locator.order
+        and stop.time.utc_s is not None and f.time.utc_s is not None and f.time.utc_s < stop.time.utc_s - 1.0
+        for f in case.findings if f.signature in gone and not f.quoted
+        for stop in stops
+    )  # fmt: skip
 
 
 def _saturated(case: Case, since_s: float = -inf) -> Incident | None:
@@ -274,6 +291,7 @@ def no_fault(case: Case) -> Incident:
     doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure"))
     findings += doubts
     healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case) and not doubts
+    healthy = healthy and not _broke_before_stop(case)
     cause = case.library.causes["healthy" if healthy else "insufficient_evidence"]
     hypothesis = rank.rank_one(cause, findings)
     if healthy:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 
 from ..clocks import zones
 from ..model import Basis, Event, Finding
 from .case import Case
+from .deaths import ONE_INCIDENT_S
 from .entities import LOG_CHANNELS
 from .model import Death, Incident
 from .placing import workload_of
@@ -32,6 +33,27 @@ def measure(case: Case, incident: Incident, root: Finding | None) -> dict[str, f
     if down is not None:
         facts["outage_s"] = round(down, 1)
     return facts | _timeouts_s(case, incident)
+
+
+def counted_stops(case: Case, evidence: Sequence[Finding]) -> tuple[int, float | None]:
+    """How many stops of a loop the kubelet counted in the one event that it keeps of them, and when the first was.
+
+    `Killing … (x5 over 20m)` tells of five ends although a status remembers the last one only. A count that began
+    longer ago than one incident lasts belongs to several.
+    """
+    orders = {f.locator for finding in evidence for f in (finding, *finding.rests_on) if _is_counted_stop(f.event)}
+    count, first_s = 0, None
+    for first in case.of_kind("k8s_first_seen"):
+        lasts = [e.time.utc_s or 0.0 for e in case.of_kind("k8s_event") if e.locator == first.locator]
+        began = first.time.utc_s
+        if first.locator in orders and began is not None and max(lasts, default=0.0) - began <= ONE_INCIDENT_S:
+            count = max(count, int(first.fields["count"]))
+            first_s = began if first_s is None else min(began, first_s)
+    return count, first_s
+
+
+def _is_counted_stop(event: Event) -> bool:
+    return event.kind == "k8s_event" and event.fields.get("reason") == "Killing"
 
 
 _STARTING = "Starting "

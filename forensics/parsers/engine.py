@@ -1,6 +1,6 @@
 """The dialect of inference engines: what their messages mean.
 
-vLLM 0.4 to 0.33, SGLang; also the output of containers and pasted text in which an engine speaks without a
+vLLM 0.4 to 0.33, SGLang, Ollama; also the output of containers and pasted text in which an engine speaks without a
 header.
 """
 
@@ -28,6 +28,11 @@ _LOGO = re.compile(rf"[^\w]*(?:version {_VERSION}|model   (?P<model>\S+))\s*")
 _ACCESS = re.compile(
     r'(?:\S+:\d+|-) - "(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status>\d{3})\b.*'
 )
+_GIN = re.compile(
+    r'\[GIN\] \d{4}/\d\d/\d\d - \d\d:\d\d:\d\d \| +(?P<status>\d{3}) \|[^|]*\|[^|]*\| +(?P<method>[A-Z]+) +'
+    r'"(?P<path>/(?:api/(?:chat|generate|embed)|v1/)[^"]*)"'
+)
+"""Ollama's access line, which is that of the Go framework: only calls of a model tell an engine at work."""
 
 ANCHORS = (
     *traceback.ANCHORS,
@@ -38,6 +43,7 @@ ANCHORS = (
     "server version ",
     "  version ",
     "  model   ",
+    "[GIN] ",
     'HTTP/1.1" 4',
     'HTTP/1.1" 5',
     'HTTP/1.0" 4',
@@ -55,8 +61,8 @@ def refine(event: Event) -> Event:
     text = event.text
     if event.kind != "log":
         return event
-    if "HTTP/" in text:
-        found = _ACCESS.fullmatch(text)
+    if "HTTP/" in text or text.startswith("[GIN] "):
+        found = _ACCESS.fullmatch(text) or _GIN.match(text)
         if found:
             fields = {"method": found["method"], "path": found["path"], "status": int(found["status"])}
             return _as(event, "access", fields)

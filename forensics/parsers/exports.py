@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from ..model import Diagnostic, Event, Parsed, Severity
@@ -44,6 +44,7 @@ _PAYLOADS = frozenset({"jsonPayload", "protoPayload", "textPayload"})
 class _Entry:
     line: int
     value: Mapping[str, Any]
+    stream: int = 0
 
 
 def _entries(text: str) -> Iterator[_Entry]:
@@ -99,14 +100,14 @@ def _otel(value: Object) -> Iterator[_Entry]:
 def _loki(streams: Array) -> Iterator[_Entry]:
     """Loki's `query_range`: labels once, then `["<ns>", "<line>"]` for each line; merged by their times."""
     found: list[tuple[str, _Entry]] = []
-    for stream in streams:
+    for number, stream in enumerate(streams):
         labels, values = dig(stream, "stream"), dig(stream, "values")
         if not isinstance(values, Array):
             continue
-        for item, line in zip(values, values.lines, strict=True):
+        for item in values:
             if isinstance(item, Array) and len(item) >= 2 and isinstance(item[1], str):
                 entry = {"labels": labels if isinstance(labels, dict) else {}, "timestamp": item[0], "line": item[1]}
-                found.append((str(item[0]).rjust(20), _Entry(line, entry)))
+                found.append((str(item[0]).rjust(20), _Entry(item.lines[1], entry, number)))
     found.sort(key=lambda pair: pair[0])
     yield from (entry for _, entry in found)
 
@@ -139,9 +140,10 @@ def _read(entries: list[_Entry], source: str) -> Parsed:
         said = f"{source}: only the first {MAX_ENTRIES:,} of {len(entries):,} entries were read"
         problems.append(Diagnostic(source, None, Severity.WARNING, said, "cut the export to the time of the incident"))
         del entries[MAX_ENTRIES:]
-    newest_first = _newest_first(entries)
-    if newest_first:
+    if _newest_first(entries):
         entries.reverse()
+    newest_first = _fall(entries)
+    if newest_first:
         problems.append(Diagnostic(source, None, Severity.INFO, f"{source}: newest entry first, read from its end"))
     events: list[Event] = []
     lines, places = [], []
@@ -179,6 +181,13 @@ def _newest_first(entries: Sequence[_Entry]) -> bool:
         if layer is not None and layer.stamp is not None:
             times.append(layer.stamp.seconds)
     return is_newest_first(times)
+
+
+def _fall(entries: Iterable[_Entry]) -> bool:
+    """Whether the lines of entries in the order of time mostly fall; lines of several streams are not compared."""
+    pairs = pairwise(sorted(entries, key=lambda entry: entry.stream))
+    steps = [after.line - before.line for before, after in pairs if after.stream == before.stream]
+    return sum(step < 0 for step in steps) > sum(step > 0 for step in steps)
 
 
 def _at(places: Sequence[int], row: int) -> int:

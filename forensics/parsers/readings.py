@@ -1,5 +1,5 @@
 """Memory readings of hand-made watchers: `… top1=VLLM::APIServer pid=2211 rss=64.9GiB …`, `mem_avail=53.6GiB`, and
-rows of `docker stats` behind a time.
+rows of `docker stats` or `kubectl top pod` behind a time.
 
 People leave loops running that log a process's resident size or the node's free memory; there is no standard form.
 What is common is a key (`rss`, `VmRSS`, `mem_avail`, `MemAvailable`), `=` or `:`, a number and a binary unit.
@@ -8,6 +8,8 @@ What is common is a key (`rss`, `VmRSS`, `mem_avail`, `MemAvailable`), `=` or `:
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import regex
 
 from ..model import Samples, Scope
 from ..scan import Scanned, SeriesRows, SeriesSpec
@@ -39,6 +41,11 @@ STATS = SeriesSpec(
     ("head", "id", "name", "value", "unit", "limit", "limit_unit"), ("id", "name"), consume=False,
 )  # fmt: skip
 """`docker stats`: id, name, CPU, memory in use, limit (docker 1.13 to 28, `podman stats` alike)."""
+TOP = SeriesSpec(
+    "Mi", r"^(.*\s)([a-z0-9][a-z0-9.-]*)\s+\d+m\s+(\d+)Mi\s*$", ("head", "name", "value"), ("name",), consume=False
+)
+"""`kubectl top pod`: name (behind its pod's where containers are listed), CPU in millicores, working set in MiB."""
+_POD_BEFORE = regex.compile(r"(?:.*\s)?(?P<pod>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5}|\d{1,3}))\s+")
 _KIB = {
     "kB": 1,
     "KB": 1,
@@ -58,6 +65,8 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
     for rows in scanned.series:
         if rows.spec == STATS:
             _stats(rows, points)
+        if rows.spec == TOP:
+            _top(rows, points)
         if rows.spec not in (*RSS, *AVAILABLE):
             continue
         names = rows.columns.get("name") or [None] * len(rows.lines)
@@ -90,4 +99,16 @@ def _stats(rows: SeriesRows, points: Points) -> None:
             points.add("container_memory_mib", scope, around.stamps[-1], line, float(text) * _KIB[unit] / 1024)
 
 
-DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE, STATS), samples=samples)
+def _top(rows: SeriesRows, points: Points) -> None:
+    """Working sets of pods or containers, of the rows that tell a time."""
+    told = zip(*(rows.columns[name] for name in ("head", "name", "value")), rows.lines, strict=True)
+    for head, name, text, line in told:
+        around = unwrap(f"{head or ''}-")
+        if text is None or not around.stamps:
+            continue
+        before = _POD_BEFORE.fullmatch(head or "")
+        scope = Scope(pod=before["pod"], container=name or "") if before else Scope(pod=name or "")
+        points.add("container_memory_mib", scope, around.stamps[-1], line, float(text))
+
+
+DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE, STATS, TOP), samples=samples)

@@ -51,9 +51,10 @@ _QUANTITIES = tuple(
     (regex.compile(words), series, unit_bytes)
     for words, series, unit_bytes in (
         # the words of a column name → series, and bytes of its unit
-        (r"(?:gpu|cuda|fb|vram)_?(?:mem(?:ory)?_?)?used", "gpu_memory_used_mib", 2**20),
+        (r"(?:gpu_)?(?:gpu|cuda|fb|framebuffer|vram)_?(?:mem(?:ory)?_?)?(?:used|usage)", "gpu_memory_used_mib", 2**20),
         (r"(?:gpu|cuda|vram)_mem(?:ory)?", "gpu_memory_used_mib", 2**20),
-        (r"(?:gpu|cuda|vram)_?(?:mem(?:ory)?_?)?total", "gpu_memory_total_mib", 2**20),
+        (r"(?:(?:fb|vram)_)?(?:mem(?:ory)?_)?(?:used|usage)_gpu", "gpu_memory_used_mib", 2**20),
+        (r"(?:gpu_)?(?:gpu|cuda|fb|framebuffer|vram)_?(?:mem(?:ory)?_?)?total", "gpu_memory_total_mib", 2**20),
         (r"memory_current|memory_usage_in|(?:memory_)?working_?set", "container_memory_mib", 2**20),
         (r"(?:container|pod|cgroup)_mem(?:ory)?(?:_used|_usage)?", "container_memory_mib", 2**20),
         (rf"(?:{_HOST})?mem(?:ory)?_?avail(?:able)?", "host_memory_available_kib", 2**10),
@@ -62,6 +63,8 @@ _QUANTITIES = tuple(
         (r"swap_?used", "swap_used_kib", 2**10),
     )
 )
+_NUMBERED = regex.compile(r"(?<![a-z0-9])(?:gpu|cuda)[\s_#:]{0,2}(?P<index>\d{1,2})(?![a-z0-9.])", regex.IGNORECASE)
+"""A card in the words of a legend: `gpu 0 fb used (MiB)`, `memory used GPU3`. With a hyphen it is a host's name."""
 _UNIT = regex.compile(r"[_ ]?(?P<unit>bytes?|b|kib|kb|mib|mb|gib|gb)$")
 _UNIT_BYTES = {
     "b": 1, "byte": 1, "bytes": 1, "kib": 2**10, "kb": 2**10, "mib": 2**20, "mb": 2**20, "gib": 2**30,
@@ -83,6 +86,7 @@ def meaning(name: str) -> tuple[str, float] | None:
     exact = _EXACT.get(plain) or _EXACT.get(plain.replace("_", ":", 1))
     if exact is not None:
         return exact
+    plain = _NUMBERED.sub("gpu", plain)
     words = regex.sub(r"[^a-z0-9]+", "_", plain.replace("%", "pct")).strip("_")
     unit = _UNIT.search(words)
     stem = words[: unit.start()] if unit else words
@@ -99,11 +103,40 @@ def meaning(name: str) -> tuple[str, float] | None:
     return None
 
 
+def card_of(name: str) -> Scope:
+    """The card that a column's name counts, if it does."""
+    found = _NUMBERED.search(name)
+    return Scope(gpu=found["index"]) if found else Scope()
+
+
 _LIMIT = regex.compile(r"(?:container_|cgroup_|pod_)?(?:spec_)?mem(?:ory)?_(?:max|limit)(?:_in)?")
+
+
+_SPEC_LIMIT = regex.compile(
+    r'kube_pod_container_resource_limits(?:_memory(?:_bytes)?|\{[^}]*\bresource="*memory"*[^}]*\})'
+)
+"""kube-state-metrics: bytes, which the name says in no version or only in old ones."""
+_RESTARTS = regex.compile(
+    r"(?:kube_pod_)?(?:container_)?(?:status_)?(?:restarts?_total|restart_?count|restarts)(?:\{.*\})?"
+)
+_OOM_FLAG = regex.compile(r"\w*last_\w*oom_?killed|\w*last_terminated_reason\{[^}]*\breason=\"*OOMKilled\"*[^}]*\}")
+"""kube-state-metrics' flag, under its own name or a legend's; a count of kills is none."""
+
+
+def counts_restarts(name: str) -> bool:
+    """Whether a column is a container's restart counter."""
+    return _RESTARTS.fullmatch(name.strip().strip('"')) is not None
+
+
+def tells_oomkilled(name: str) -> bool:
+    """Whether a column is 1 while a container's last end was an OOM kill (kube-state-metrics)."""
+    return _OOM_FLAG.fullmatch(name.strip().strip('"')) is not None
 
 
 def limit_factor(name: str) -> int | None:
     """Bytes of the unit of a column with a memory limit (`memory.max_bytes`, `mem_limit_mib`), or none."""
+    if _SPEC_LIMIT.fullmatch(name.strip()):
+        return 1
     words = regex.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")
     unit = _UNIT.search(words)
     return _UNIT_BYTES[unit["unit"]] if unit and _LIMIT.fullmatch(words[: unit.start()]) else None

@@ -35,10 +35,12 @@ def _ecs_task(task: Object, source: str) -> Iterator[Event]:
     started, stopped = (_when(task, key) for key in ("startedAt", "stoppedAt"))
     containers = objects_at(task, "containers")
     if text_at(task, "stoppedReason"):
-        sole = text_at(containers[0], "name") if len(containers) == 1 else ""
+        ended = [c for c in containers if text_at(c, "reason") or int_at(c, "exitCode")] or containers
+        sole = text_at(ended[0], "name") if len(ended) == 1 else ""
         yield _said(task, "stoppedReason", Scope(container=sole), stopped, source)
     for container in containers:
         scope = Scope(container=text_at(container, "name"))
+        yield from _described(container, scope, source)
         if text_at(container, "reason"):
             yield _said(container, "reason", scope, stopped, source)
         code = int_at(container, "exitCode")
@@ -47,6 +49,20 @@ def _ecs_task(task: Object, source: str) -> Iterator[Event]:
             continue
         place = _place(container, "exitCode" if code is not None else "reason", source)
         yield _ended(place, scope, code, reason, started, stopped)
+
+
+def _described(container: Object, scope: Scope, source: str) -> Iterator[Event]:
+    """What a container is and may use: without it a sidecar looks like the engine. ECS counts memory in MiB."""
+    limit, reserved = (int_at(container, key) for key in ("memory", "memoryReservation"))
+    gpus = dig(container, "gpuIds")
+    fields = known({
+        "container": scope.container, "image": text_at(container, "image"),
+        "memory_limit_bytes": limit and limit * 2**20, "memory_request_bytes": reserved and reserved * 2**20,
+        "gpus": len(gpus) if isinstance(gpus, list) and gpus else None,
+    })  # fmt: skip
+    if len(fields) > 1:
+        place = _place(container, "image" if "image" in fields else "name", source)
+        yield Event(place, "pod_spec", "runtime", f"container {scope.container} spec", (), scope, fields)
 
 
 def _nomad_task(task: Object, name: str, source: str) -> Iterator[Event]:

@@ -20,9 +20,10 @@ from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severit
 from ..sources import Format, Head
 from . import nvidia_csv
 from .dates import date_command
+from .k8s_values import terminated_text
 from .numerals import is_whole
 from .points import Points
-from .series_names import limit_factor, meaning, scope_of
+from .series_names import card_of, counts_restarts, limit_factor, meaning, scope_of, tells_oomkilled
 from .sizes import size_bytes
 
 LAYER = "metrics"
@@ -94,7 +95,7 @@ def _sniff_csv(head: Head) -> int:
 
 
 def _read_csv(text: str, source: str) -> Parsed:
-    """Samples of the columns that are understood; a memory limit becomes a `cgroup` event.
+    """Samples of the columns that are understood; a memory limit becomes a `cgroup` event, an OOM kill an end.
 
     The scope comes from label columns or from the header.
     """
@@ -110,7 +111,8 @@ def _read_csv(text: str, source: str) -> Parsed:
     values = [(i, *known, scope) for i, name in enumerate(names) if i != place and i not in labels
               for known, scope in [_column(name, hint)] if known is not None]  # fmt: skip
     limits = [(i, unit) for i, name in enumerate(names) if (unit := limit_factor(name)) is not None]
-    if not values and not limits:
+    kills = _Kills(names)
+    if not values and not limits and not kills.flags:
         message = f"time series without a column that is understood ({', '.join(names)}); not used"
         return Parsed(diagnostics=(Diagnostic(source, at + 1, Severity.INFO, message),))
     points = Points(source)
@@ -129,6 +131,11 @@ def _read_csv(text: str, source: str) -> Parsed:
             events += _limit_events(row, limits, Event(
                 Locator(source, number, number), "cgroup", "cgroup", "", (stamp,), scopes[key], raw=line,
             ))  # fmt: skip
+        if kills.flags:
+            end = kills.told(row, Event(
+                Locator(source, number, number), "cgroup", "cgroup", "", (stamp,), scopes[key], raw=line,
+            ))  # fmt: skip
+            events += [end] if end is not None else []
         for i, series, factor, scope in values:
             value = _value(row[i], series, factor)
             if value is not None:
@@ -158,7 +165,32 @@ def _column(name: str, hint: str) -> tuple[tuple[str, float] | None, Scope]:
     if known is None and name.lower() in ("value", "working_set", "bytes", "usage"):
         words = [hint, *regex.findall(r"[A-Za-z_:][\w:]+", hint)]  # `prom-container_memory_working_set_bytes`
         known = next(filter(None, map(meaning, (*words, f"{hint}_bytes"))), None)
-    return known, Scope()
+    return known, card_of(name)
+
+
+class _Kills:
+    """OOM kills that a table tells: a flag for the reason of the last end, beside a counter of restarts."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.flags = [i for i, name in enumerate(names) if tells_oomkilled(name)]
+        self.counters = [i for i, name in enumerate(names) if counts_restarts(name)]
+        self.last: dict[Scope, tuple[float, float, float]] = {}
+        """Flag, counter and time of a container's row before."""
+
+    def told(self, row: Sequence[str], event: Event) -> Event | None:
+        """An end between the row before and this one; what the first row shows happened nobody knows when."""
+        flag, count = (max((_value(row[i], "", 1.0) or 0.0 for i in columns), default=0.0)
+                       for columns in (self.flags, self.counters))  # fmt: skip
+        stamp = event.stamps[0]
+        before = self.last.get(event.scope)
+        self.last[event.scope] = (flag, count, stamp.seconds)
+        if before is None or not flag or stamp.seconds <= before[2] or not (count > before[1] or flag > before[0]):
+            return None
+        step_s = stamp.seconds - before[2]
+        between = replace(stamp, seconds=stamp.seconds - step_s / 2, resolution_s=step_s)
+        fields = {"reason": "OOMKilled", "last_state": True, **({"restart_count": int(count)} if count else {})}
+        text = terminated_text(event.scope.container, "OOMKilled", None)
+        return replace(event, kind="container_terminated", channel="k8s", text=text, stamps=(between,), fields=fields)
 
 
 def _value(cell: str, series: str, factor: float) -> float | None:

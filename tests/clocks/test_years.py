@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
@@ -61,6 +62,17 @@ def test_a_stamp_beside_it_tells_the_year(b: ModuleType) -> None:
         log.line(true_s, b.message(number), stamps, "engine")
     solved = b.solve(log, dated(b, "2026-06-01 00:00:00"))
     assert b.clock(solved, "archive.log", "engine").year == 2023
+
+
+@pytest.mark.parametrize(("prefix", "year"), [("2024-11-20 10:02 ana: ", 2024), ("2024-03-02 forwarded: ", 2025), ("", 2025)])
+def test_a_date_in_front_of_the_line_tells_the_year(b: ModuleType, prefix: str, year: int) -> None:
+    """A chat's prefix on the day of the line beats everything newer; a date of another day is another thing's."""
+    log = b.Print("thread.txt")
+    for number in range(3):
+        true_s = b.at("2024-11-20 10:00:00") + 60 * number
+        log.line(true_s, b.message(number), (b.stamp(b.YEARLESS, "engine", true_s),), "engine")
+    log.events = [replace(event, raw=f"{prefix}{event.text}") for event in log.events]
+    assert b.clock(b.solve(log, dated(b, "2026-06-01 00:00:00")), "thread.txt", "engine").year == year
 
 
 def test_file_times_are_weak(b: ModuleType) -> None:

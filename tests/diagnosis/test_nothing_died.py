@@ -101,6 +101,17 @@ def test_a_full_cache_without_a_death(b: ModuleType, full: int, cause: str) -> N
     assert verdict(w)[0] == cause
 
 
+def test_a_full_cache_is_no_answer_where_an_engine_is_gone(b: ModuleType) -> None:
+    """Lines whose order is lost make a death look like the noise of a stop: neither health nor a full cache can be told."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    w.add("a", 3601, "Shutting down")
+    w.add("a", 3598, "EngineCore encountered a fatal error.", level="ERROR")
+    w.series("kv_cache_usage_pct", [(10.0 * i, 99.0) for i in range(360)], "a")
+    assert verdict(w)[0] == "insufficient_evidence"
+
+
 @pytest.mark.parametrize(("full", "cause"), [(5, "kv_saturation"), (2, "insufficient_evidence")])
 def test_scrapes_in_a_file_each_are_one_series(b: ModuleType, full: int, cause: str) -> None:
     """Somebody saved `/metrics` every minute; how full the cache was shows only in all files together."""
@@ -525,3 +536,20 @@ def test_an_autoscaler_takes_a_replica_away(b: ModuleType) -> None:
     w.add("controller", 0, "Downscaling Deployment(name='LLMServer', app='chat') from 3 to 2 replicas. Current", channel="ray")
     w.add("replica", 8, "Graceful shutdown complete; replica exiting.", channel="ray")
     assert verdict(w) == ("healthy", "possible")
+
+
+def test_ollama_that_answers_is_healthy(b: ModuleType) -> None:
+    """A model is loaded and its calls are answered; warnings about a guess of free memory are none of a fault."""
+    w = b.World()
+    w.add("ollama.log", 0, 'msg="gpu VRAM usage didn\'t recover within timeout" seconds=5.1', level="WARN")
+    w.add("ollama.log", 5, 'msg="llama runner started in 4.20 seconds"')
+    w.add("ollama.log", 9, "[GIN] 200", "access", method="POST", path="/api/chat", status=200)
+    assert verdict(w)[0] == "healthy"
+
+
+def test_refusals_of_tgi(b: ModuleType) -> None:
+    """The router refuses what is too long, at level ERROR; nothing is wrong with the server."""
+    w = b.World()
+    text = "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: 2000 `inputs` tokens and 512 `max_new_tokens`"
+    w.add("tgi.log", 0, text, level="ERROR")
+    assert verdict(w)[0] == "request_rejected"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forensics.diagnosis.rules import probes
-from forensics.model import Scope
+from forensics.model import Basis, Scope
 
 PROBE = {"liveness_delay_s": 60, "liveness_period_s": 10, "liveness_failure": 3}
 
@@ -349,3 +349,36 @@ def test_an_untied_kill_before_the_order_that_stopped_the_pod(b: ModuleType) -> 
     w = _untied_kill(b)
     w.event("events.txt", b.at(2900, 86_400), "Killing", "Stopping container vllm")
     assert w.diagnosis().verdict.cause.id == "healthy"
+
+
+def test_a_loop_that_the_kubelet_counted(b: ModuleType) -> None:
+    """`Killing 2m (x6 over 20m)`: six ends since the first, although the status remembers the last one only."""
+    w = b.World()
+    w.pod(**PROBE)
+    told = {"line": 40, "count": 6}
+    message = "Container vllm failed liveness probe, will be restarted"
+    w.event("describe.txt", 10_000, "Killing", message, **told)
+    w.exited("describe.txt", 10_004, 143, started=9_900)
+    assert w.diagnosis().impact["deaths"] == 1
+    w.add("describe.txt", 8_920, "first of 6 Killing events", "k8s_first_seen", "k8s", Scope(pod=b.POD),
+          reason="Killing", **told)  # fmt: skip
+    found = w.diagnosis()
+    assert "deaths" not in found.impact
+    assert found.impact["deaths_counted"] == 6
+    (incident,) = found.incidents
+    assert (incident.start_s, incident.end_s) == (b.T0 + 8_920, b.T0 + 10_004)
+
+
+def test_an_age_that_nothing_dates_tells_no_beginning(b: ModuleType) -> None:
+    """A table's ages, taken as soon after the newest line: the notice's own line says when it began."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 3590, scope=scope)
+    w.add("nth.log", 3500, "Spot ITN received. Instance will be interrupted", channel="host")
+    w.add("a", 3600, "[shutdown] API server: SIGTERM received, starting shutdown", scope=scope)
+    w.add("events", b.at(2700, 86_400.0, Basis.RELATIVE_AGE), "SpotInterruption: Spot ITN received. Instance will be interrupted", "k8s_event",
+          "k8s", Scope(), reason="SpotInterruption")  # fmt: skip
+    incident = w.diagnosis().incidents[0]
+    assert incident.hypotheses[0].cause.id == "external_sigkill"
+    assert incident.start_s == b.T0 + 3500

@@ -38,6 +38,14 @@ def test_namespaces_are_read() -> None:
     assert sglang.fields["cuda_graph_bs"] == (1, 2)
 
 
+@pytest.mark.parametrize(("path", "kind"), [("/api/chat", "access"), ("/v1/embeddings", "access"), ("/api/tags", "log")])
+def test_access_lines_of_ollama(path: str, kind: str) -> None:
+    """A call of a model tells of work; a list of models, or another Go program's page, does not."""
+    event = refine(f'[GIN] 2026/02/03 - 04:05:06 | 200 |  2.5s |       127.0.0.1 | POST     "{path}"')
+    assert event.kind == kind
+    assert event.fields.get("status") == (200 if kind == "access" else None)
+
+
 @pytest.mark.parametrize(
     ("lead", "generation"),
     [("Initializing an LLM engine (v0.6.3)", None), ("Initializing a V1 LLM engine (v0.6.3)", "V1"),

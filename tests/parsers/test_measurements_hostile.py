@@ -114,3 +114,14 @@ def test_rows_of_docker_stats_behind_a_time() -> None:
     (column,) = parsed.samples
     assert (column.name, list(column.values)) == ("container_memory_mib", [12_800.0, 12_800.0])
     assert (column.scope.container, column.scope.container_id) == ("chat-1", "9f3c1b2a7d4e")
+
+
+def test_rows_of_kubectl_top_behind_a_time() -> None:
+    """A loop that stamps what `kubectl top pod` prints, with the containers or without; no time, no curve."""
+    pod = "2026-05-12T08:00:00+0000 chat-7f9c8d6b5-x2k4p   1471m   18717Mi\n"
+    own = "2026-05-12 08:30:00 chat-7f9c8d6b5-x2k4p   vllm   1471m   18900Mi\nchat-7f9c8d6b5-x2k4p   9m   7Mi\n"
+    parsed = read_text(f"{pod}{own}", "top.log", "plain")
+    assert [(s.name, s.scope.pod, s.scope.container, list(s.values)) for s in parsed.samples] == [
+        ("container_memory_mib", "chat-7f9c8d6b5-x2k4p", "", [18717.0]),
+        ("container_memory_mib", "chat-7f9c8d6b5-x2k4p", "vllm", [18900.0]),
+    ]

@@ -8,7 +8,7 @@ import pytest
 
 from forensics.model import Parsed, StampForm
 from forensics.parsers import FORMATS, metrics
-from forensics.parsers.series_names import limit_factor, meaning, scope_of
+from forensics.parsers.series_names import card_of, limit_factor, meaning, scope_of
 from forensics.sources import identify, make_head
 
 SCRAPE = """# HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -99,6 +99,30 @@ def test_broken_lines_are_counted_and_skipped() -> None:
 def test_key_value_files_are_no_metrics() -> None:
     """`oom_kill 0` has the shape of a sample without labels."""
     assert metrics.FORMAT.sniff(make_head("memory.events", b"low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n", True)) == 0
+
+
+@pytest.mark.parametrize(("name", "series", "gpu"), [
+    ("gpu 2 fb used (MiB)", "gpu_memory_used_mib", "2"), ("GPU3 memory usage [GiB]", "gpu_memory_used_mib", "3"),
+    ("Memory used GPU 1 (GiB)", "gpu_memory_used_mib", "1"), ("gpu #0 framebuffer total (MiB)", "gpu_memory_total_mib", "0"),
+    ("gpu-2 memory used (MiB)", None, ""), ("gpu-node-2 memory used (MiB)", None, ""),
+    ("gpu 2 fb used", None, "2"), ("gpu 2 power (W)", None, "2"),
+])  # fmt: skip
+def test_legends_that_people_write(name: str, series: str | None, gpu: str) -> None:
+    """A renamed series of a panel: the words say memory, the brackets its unit, a number the card."""
+    known = meaning(name)
+    assert (known[0] if known else None, card_of(name).gpu) == (series, gpu)
+
+
+def test_an_oom_kill_in_a_range_query() -> None:
+    """The flag of kube-state-metrics beside a counter of restarts: an end between two rows, its reason, the limit."""
+    head = "timestamp,container_memory_working_set_bytes,kube_pod_container_resource_limits_memory,restarts,last_terminated_oomkilled"
+    rows = [(0, 1, 1), (600, 1, 1), (1200, 2, 1), (1800, 3, 0)]
+    text = "".join(f"{1795987200 + s},1048576,2097152,{count},{flag}\n" for s, count, flag in rows)
+    limit, end = read(f"{head}\n{text}", "query.csv").events
+    assert limit.fields["memory_max_bytes"] == 2 << 20
+    assert (end.kind, end.locator.line, end.fields["reason"], end.fields["restart_count"]) == (
+        "container_terminated", 4, "OOMKilled", 2)  # fmt: skip
+    assert [(stamp.seconds, stamp.resolution_s) for stamp in end.stamps] == [(1795987200 + 900, 600)]
 
 
 def test_a_range_query_as_csv() -> None:

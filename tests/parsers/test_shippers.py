@@ -179,6 +179,57 @@ def test_lines_of_an_export_are_those_of_the_file(tmp_path: Path) -> None:
     assert all(numbers[row[1]] == events[f"message {n}"] for n, row in enumerate([r for r in ROWS if "message" in r[1]]))
 
 
+def other_way(name: str, text: str) -> str:
+    """The same export with its entries in the opposite order."""
+    if name.endswith(".json"):
+        document = json.loads(text)
+        entries = document
+        if isinstance(document, dict):
+            entries = document["hits"]["hits"] if "hits" in document else document["data"]["result"][0]["values"]
+        entries.reverse()
+        return json.dumps(document, indent=1)
+    if name.endswith(".csv"):
+        header, *rows = csv.reader(io.StringIO(text))
+        out = io.StringIO(newline="")
+        csv.writer(out).writerows([header, *reversed(rows)])
+        return out.getvalue()
+    if name.endswith(".yaml"):
+        return "".join(f"---\n{part}" for part in reversed(text.split("---\n")[1:]))
+    return "".join(reversed(text.splitlines(keepends=True)))
+
+
+TIMED = [name for name in OWNED if not name.startswith(("stern.log", "stern-A", "kail"))]
+"""Shapes whose entries bear a time; where only the engine's own header has one, lines cannot be turned."""
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_the_order_of_an_export_is_that_of_time(tmp_path: Path, name: str) -> None:
+    """Whichever way the entries run, what was said later comes later in the order of events."""
+    told = []
+    turned = other_way(name, OWNED[name])
+    for folder, text in ("one", other_way(name, turned)), ("other", turned):
+        (tmp_path / folder).mkdir()
+        events = read(tmp_path / folder, name, text).parsed.events
+        ordered = sorted(events, key=lambda event: event.locator.order)
+        told.append([event.text for event in ordered if event.kind in ("log", "traceback")])
+    assert told[0] == told[1]
+    assert [text for text in told[0] if text.startswith("message")] == [f"message {n}" for n in range(8)]
+
+
+def test_interleaved_streams_newest_first(tmp_path: Path) -> None:
+    """Two streams of Loki's answer, each newest first: each one's lines are in the order of time, at their own place."""
+    moments = {"0": range(0, 8, 2), "1": range(1, 8, 2)}
+    streams = [{"stream": {"pod": f"chat-{pod}", "container": "vllm"}, "values": [
+        [f"{1763433660 + n}000000000", f"message {n}"] for n in reversed(seconds)]} for pod, seconds in moments.items()]
+    text = json.dumps({"status": "success", "data": {"resultType": "streams", "result": streams}}, indent=1)
+    events = read(tmp_path, "loki.json", text).parsed.events
+    for pod, seconds in moments.items():
+        own = sorted((e for e in events if e.scope.pod == f"chat-{pod}"), key=lambda event: event.locator.order)
+        assert [e.text for e in own] == [f"message {n}" for n in seconds]
+    lines = text.split("\n")
+    assert all(e.text in lines[e.locator.line - 1] for e in events)
+
+
 def test_newest_first_lines_are_true(tmp_path: Path) -> None:
     item = read(tmp_path, "x.log", OWNED["logcli-default.log"])
     (error,) = (event for event in item.parsed.events if event.kind == "traceback")

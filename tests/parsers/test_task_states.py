@@ -58,6 +58,19 @@ def test_ecs_task_of_the_old_command_line() -> None:
     assert end.fields == {"exit_code": 1, "started_s": 1795982400.0, "finished_s": 1795987517.5}
 
 
+def test_ecs_containers_are_told_apart() -> None:
+    """Image, GPUs and limit say which container is the engine's; the one that failed is why the task stopped."""
+    engine = {**TASK["containers"][0], "image": "acme/vllm-openai:v0.10.0", "memory": "61440", "gpuIds": ["GPU-1"]}
+    sidecar = {"name": "envoy", "exitCode": 0, "memoryReservation": "256"}
+    events = read({"tasks": [{**TASK, "containers": [sidecar, engine]}]})
+    specs = {event.scope.container: event.fields for event in events if event.kind == "pod_spec"}
+    assert specs["vllm"] == {
+        "container": "vllm", "image": "acme/vllm-openai:v0.10.0", "memory_limit_bytes": 60 * 2**30, "gpus": 1,
+    }  # fmt: skip
+    assert specs["envoy"] == {"container": "envoy", "memory_request_bytes": 256 * 2**20}
+    assert {event.scope.container for event in events if event.text == TASK["stoppedReason"]} == {"vllm"}
+
+
 def test_nomad_allocation() -> None:
     """An end at its own time; the task's other events say nothing of an end."""
     (end,) = ends(read(ALLOCATION))
