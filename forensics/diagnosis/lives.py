@@ -82,7 +82,7 @@ def build(
         nexts = [*(draft.events[0].locator.order for draft in drafts[1:]), inf]
         lives += [
             _unfinished(_finish(draft, work, place), [row for row in running if row[0] < place])
-            for draft, place in zip(drafts, nexts, strict=True)
+            for draft, place in zip(drafts, nexts, strict=False)  # none where no line has a letter
         ]
     return tuple(_merge(lives))
 
