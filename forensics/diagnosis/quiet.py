@@ -194,12 +194,14 @@ def _starved(case: Case) -> Incident | None:
         return None
     limits = tuple(case.named("vllm.ulimit_low"))
     return _alone(case, "config_error", (*wants, *limits), case.entities.of(wants[0].event))
+
+
 def _failing(case: Case) -> Incident | None:
     """Requests that the engine answered with a server error right after an exception, again and again: it serves on."""
-    for life in case.lives:
-        failed, answered = failures(case, life)
-        lines = sum(source.lines for source in case.sources if source.path == life.start.locator.source)
-        rare = lines > 200 and (len(failed) < MANY_REFUSALS or len(failed) < MANY_SHARE * answered)
+    lines = {source.path: source.lines for source in case.sources}
+    for life, failed, answered in _failures(case):
+        long = lines.get(life.start.locator.source, 0) > 200
+        rare = long and (len(failed) < MANY_REFUSALS or len(failed) < MANY_SHARE * answered)
         raised = _raised_before(case, failed)
         if raised is not None and not rare:
             count = sum(event.count for event in failed)
@@ -208,17 +210,19 @@ def _failing(case: Case) -> Incident | None:
     return None
 
 
-def failures(case: Case, life: Life) -> tuple[list[Event], int]:
-    """Requests that a run failed to answer while it served (5xx), and how many it answered in all."""
-    stop = life.shutdown.locator.order if life.shutdown is not None else float("inf")
-    begin = life.ready.locator.order if life.ready is not None else life.start.locator.order
-    answers = [
-        event
-        for event in case.of_kind("access")
-        if event.fields.get("method") == "POST" and life.holds(event) and begin <= event.locator.order < stop
-    ]
-    failed = [event for event in answers if int(event.fields.get("status") or 0) >= 500]
-    return failed, sum(event.count for event in answers)
+def _failures(case: Case) -> Iterator[tuple[Life, list[Event], int]]:
+    """Runs with the requests that each failed to answer while it served (5xx), and how many it answered in all."""
+    posts: dict[str, list[Event]] = {}
+    for event in case.of_kind("access"):
+        if event.fields.get("method") == "POST":
+            posts.setdefault(event.locator.source, []).append(event)
+    for life in case.lives:
+        stop = life.shutdown.locator.order if life.shutdown is not None else inf
+        begin = life.ready.locator.order if life.ready is not None else life.start.locator.order
+        own = posts.get(life.start.locator.source, ())
+        answers = [event for event in own if life.holds(event) and begin <= event.locator.order < stop]
+        failed = [event for event in answers if int(event.fields.get("status") or 0) >= 500]
+        yield life, failed, sum(event.count for event in answers)
 
 
 def _raised_before(case: Case, failed: Sequence[Event]) -> Event | None:
@@ -314,7 +318,7 @@ def no_fault(case: Case) -> Incident:
 def _harmed(case: Case) -> bool:
     """True when requests failed, were still running at the end, or the kernel killed a helper: not all was well."""
     killed = (case.lives_of(case.entities.of(event)) for event in case.of_kind("kernel_oom"))
-    return any(killed) or any(life.unfinished or failures(case, life)[0] for life in case.lives)
+    return any(killed) or any(life.unfinished or failed for life, failed, _ in _failures(case))
 
 
 def _unasked(case: Case) -> bool:
