@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..model import Finding, Locator
+from ..model import Event, Finding, Locator
 from .case import Case
 from .model import Incident, Ledger, LedgerRow, Life
 
@@ -207,16 +207,17 @@ def max_model_len(case: Case, life: Life) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def arguments_of(case: Case, life: Life) -> dict[str, Any]:
-    """The engine's arguments as its own lines print them, completed from the pod's command line."""
+def flags_of(spec: Event) -> dict[str, Any]:
+    """The flags of the command line that a spec gives to its container."""
     from ..parsers.engine_config import parse_cli_args
 
-    arguments: dict[str, Any] = {}
+    return parse_cli_args([*map(str, spec.fields.get("command", ())), *map(str, spec.fields.get("args", ()))])
+
+
+def arguments_of(case: Case, life: Life) -> dict[str, Any]:
+    """The engine's arguments as its own lines print them, completed from the pod's command line."""
     spec = case.spec(life.entity)
-    if spec is not None:
-        arguments.update(
-            parse_cli_args([*map(str, spec.fields.get("command", ())), *map(str, spec.fields.get("args", ()))])
-        )
+    arguments = flags_of(spec) if spec is not None else {}
     for event in case.of_kind("engine_config", "engine_args"):
         inside = life.start.locator.order <= event.locator.order <= life.end.locator.order
         if event.locator.source in life.sources and (inside or event.locator.source != life.sources[0]):

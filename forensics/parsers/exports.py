@@ -23,7 +23,7 @@ from .json_yaml import read_json, read_yaml
 from .k8s_cluster import event_events
 from .layer import Layer
 from .located import Array, Object, dig, objects_at, text_at
-from .newest_first import is_newest_first, placed, placed_rows
+from .newest_first import is_newest_first, placed_all
 
 MAX_BYTES = 512 << 20
 MAX_YAML_BYTES = 64 << 20
@@ -155,15 +155,8 @@ def _read(entries: list[_Entry], source: str) -> Parsed:
         lines.append(json.dumps(_named(entry.value), ensure_ascii=False))
         places.append(entry.line)
     parsed = read_text("\n".join(lines), source, "plain") if lines else Parsed()
-
-    def true(row: int) -> int:
-        return _at(places, row)
-
-    events += [placed(event, true, newest_first) for event in parsed.events]
-    return replace(
-        parsed, events=tuple(events), samples=tuple(placed_rows(s, true, newest_first) for s in parsed.samples),
-        diagnostics=(*problems, *parsed.diagnostics),
-    )  # fmt: skip
+    read = placed_all(parsed, lambda row: _at(places, row), newest_first)
+    return replace(read, events=(*events, *read.events), diagnostics=(*problems, *parsed.diagnostics))
 
 
 def _named(value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..model import Diagnostic, Event, Parsed, Samples, Scope
+from ..model import Diagnostic, Event, Parsed, Scope
 from ..scan import Scanner
 from ..sources import HEAD_BYTES, HEAD_LINES, Format, Head, identify
 from . import notes, prose
 from .commands import owner_of, title_of
-from .newest_first import placed, placed_rows
+from .newest_first import placed_all
 from .shapes import SHAPES, STATES, Shape, is_fence, may_begin, speaks
 
 NAME = "mixed"
@@ -133,19 +133,11 @@ def _moved(parsed: Parsed, by: int) -> Parsed:
     if not by:
         return parsed
 
-    def event(item: Event) -> Event:
-        return placed(item, lambda line: line + by)
-
-    def samples(item: Samples) -> Samples:
-        return placed_rows(item, lambda line: line + by)
-
     def diagnostic(item: Diagnostic) -> Diagnostic:
         return replace(item, line=item.line + by) if item.line else item
 
-    return replace(
-        parsed, events=tuple(map(event, parsed.events)), samples=tuple(map(samples, parsed.samples)),
-        diagnostics=tuple(map(diagnostic, parsed.diagnostics)),
-    )  # fmt: skip
+    moved = placed_all(parsed, lambda line: line + by)
+    return replace(moved, diagnostics=tuple(map(diagnostic, parsed.diagnostics)))
 
 
 def _parts(lines: Sequence[str]) -> list[Part]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ..model import Event, Locator, Samples, reading_order
+from ..model import Event, Locator, Parsed, Samples, reading_order
 from ..scan import Line
 from .records import Record
 
@@ -67,3 +67,11 @@ def placed_rows(samples: Samples, true: Callable[[int], int], turn: bool = False
     rows = (Locator.at(samples.source, order) for order in samples.lines)
     lines = array("q", (reading_order(true(row.line), turn or row.newest_first) for row in rows))
     return replace(samples, lines=lines)
+
+
+def placed_all(parsed: Parsed, true: Callable[[int], int], turn: bool = False) -> Parsed:
+    """What a parser made of a text inside a file, with the lines of the file."""
+    return replace(
+        parsed, events=tuple(placed(event, true, turn) for event in parsed.events),
+        samples=tuple(placed_rows(samples, true, turn) for samples in parsed.samples),
+    )  # fmt: skip

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import unescape
 
 import regex
 
-from ..model import Event, Parsed
+from ..model import Parsed
 from ..sources import Format, Head
 from . import notes
 from .json_yaml import read_json
 from .located import Object, dig, line_at, objects_at, text_at
-from .newest_first import placed, placed_rows
+from .newest_first import placed_all
 
 MAX_BYTES = 32 << 20
 _UNSEEN = frozenset({"head", "noscript", "script", "style", "svg", "template"})
@@ -38,28 +38,19 @@ class _Text:
 
 def _read(pieces: Sequence[_Text], source: str) -> Parsed:
     """The pieces as one text; a line belongs to the piece in which it begins."""
-    rows: list[str] = []
+    rows: list[list[str]] = []  # a line of many pieces is joined once: a cast may hold millions
     places: list[int] = []
     open_line = False
     for piece in pieces:
         for part in piece.text.splitlines(keepends=True):
             if open_line:
-                rows[-1] += part.rstrip("\r\n")
+                rows[-1].append(part.rstrip("\r\n"))
             else:
-                rows.append(part.rstrip("\r\n"))
+                rows.append([part.rstrip("\r\n")])
                 places.append(piece.line)
             open_line = not part.endswith(("\n", "\r"))
-    parsed = notes.read("\n".join(rows), source)
-
-    def true(row: int) -> int:
-        return places[min(max(row, 1), len(places)) - 1]
-
-    def event(item: Event) -> Event:
-        return placed(item, true)
-
-    return replace(
-        parsed, events=tuple(map(event, parsed.events)), samples=tuple(placed_rows(s, true) for s in parsed.samples)
-    )
+    parsed = notes.read("\n".join(map("".join, rows)), source)
+    return placed_all(parsed, lambda row: places[min(max(row, 1), len(places)) - 1])
 
 
 def _strings(owner: Object, key: str) -> Iterator[_Text]:

@@ -68,6 +68,20 @@ def test_what_was_printed_stands_at_its_line(
     assert not any("CUDA out of memory" in event.text for event in heard)
 
 
+def test_a_line_of_many_pieces_costs_one_pass(tmp_path: Path) -> None:
+    """A progress bar without an end of line, in a cast: twice the pieces take about twice the time."""
+
+    def seconds(count: int) -> float:
+        head = json.dumps({"version": 2, "width": 80, "height": 24})
+        text = head + "\n" + '[0.1, "o", "0123456789"]\n' * count
+        start = process_time()
+        read(tmp_path, "bar.cast", text)
+        return process_time() - start
+
+    seconds(100)
+    assert seconds(80_000) < 8 * seconds(40_000) + 1.0
+
+
 @pytest.mark.parametrize("unit", ["<a ", "<!--", "<!", "</", "&", "<script>", "<p>x\n", "< ", "<"])
 def test_a_broken_page_costs_one_pass(tmp_path: Path, unit: str) -> None:
     """Twice the text takes about twice the time, whatever is left open."""

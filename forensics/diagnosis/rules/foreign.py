@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import regex
 
 from ...model import Finding
+from .. import ledger
 from ..case import Case, conclude
 from ..model import Death
 
@@ -35,17 +35,9 @@ def loaded(case: Case, death: Death) -> Iterator[Finding]:
     printed = [e for e in case.of_kind("engine_args") if e.locator.source in sources]
     seen: set[str] = set()
     for event in (*printed, *((spec,) if spec is not None else ())):
-        for name, value in _arguments(event.fields):
-            for code in _IMPORTED.findall(str(value)):
+        told = {**ledger.flags_of(event), **event.fields}
+        for name in sorted(_ARGUMENTS & told.keys()):
+            for code in _IMPORTED.findall(str(told[name])):
                 if code not in seen:
                     seen.add(code)
                     yield conclude("foreign_code", event, {"loaded_by": name, "foreign_code": code})
-
-
-def _arguments(fields: Any) -> Iterator[tuple[str, Any]]:
-    from ...parsers.engine_config import parse_cli_args
-
-    words = [*map(str, fields.get("command", ())), *map(str, fields.get("args", ()))]
-    for name, value in sorted({**parse_cli_args(words), **fields}.items()):
-        if name in _ARGUMENTS:
-            yield name, value
