@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from ..model import Event, Finding
 from ..signatures.model import ENGINES
 from .case import Case
+from .entities import words_of
 from .facts import life_of
 from .model import Incident, Life
 
@@ -34,12 +35,10 @@ def engine_of(case: Case, incident: Incident) -> str:
     life = life_of(case, incident)
     evidence = (base for h in incident.hypotheses[:1] for f in h.evidence for base in (f, *f.rests_on))
     spec = case.spec(incident.entity)
-    told = spec.fields if spec is not None else {}
-    words = (told.get("image"), *(told.get("command") or ()), *(told.get("args") or ()))
     return (
         _by_messages((*(life.findings if life is not None else ()), *evidence))
         or _by_name(_frames(case, life))
-        or _by_name(str(word) for word in words if word)
+        or _by_name((words_of(spec),) if spec is not None else ())
         or _by_messages(f for f in case.findings if not f.quoted)
     )
 
