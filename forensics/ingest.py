@@ -8,12 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from typing import TypeVar
 
 from .bundle import BLOCK_BYTES, Bundle, Member
 from .model import Diagnostic, Event, Parsed, Samples, Scope, Severity, Source
 from .parsers import DIALECTS, FORMATS, log, margins, mixed, wrapped
+from .parsers.newest_first import placed_all
 from .scan import Looked, Scanned, Scanner, binary_kind, encoding_of
-from .sources import HEAD_BYTES, Format, Head, identify, make_head, owner
+from .sources import HEAD_BYTES, Carried, Format, Head, identify, make_head, owner
 from .stopwatch import Stopwatch
 
 BINARY_BYTES = 64 << 20
@@ -24,6 +26,7 @@ _SERIES = tuple(spec for dialect in DIALECTS.values() for spec in dialect.series
 _THREADS = 2
 """Pieces looked at side by side; each takes some 40 MB."""
 
+_T = TypeVar("_T")
 ProgressHook = Callable[[str, int], None]
 """Called with (member path, bytes read so far)."""
 
@@ -120,6 +123,34 @@ def _read_member(member: Member, blocks: Iterator[bytes], search: _Search) -> Re
         form = identify(head, FORMATS)
     if form is None and encoding == "utf-8" and (binary := binary_kind(start[:4096])) is not None:
         return _skip_binary(member, blocks, *binary)
+    if form is not None and form.carried is not None:
+        whole = _whole(member, first, blocks, form).decode(encoding, "replace").removeprefix("\ufeff")
+        return _read_carried(member, form, form.carried, whole, search)
+    return _read_text(member, head, form, first, encoding, blocks, search)
+
+
+def _read_carried(
+    member: Member, form: Format, carry: Callable[[str], Carried], whole: str, search: _Search
+) -> ReadSource:
+    """A text that another kind of file carries is read like notes; its lines become those of the file."""
+    as_it_is = Carried(whole, range(1, whole.count("\n") + 2))
+    with search.stopwatch.stage("parse"):
+        carried = _guarded(member, form.title, lambda: carry(whole)) or as_it_is
+    data = carried.text.encode("utf-8", "replace")
+    head = make_head(f"{member.path}.md", data[:HEAD_BYTES], len(data) <= HEAD_BYTES)
+    text = _read_text(member, head, identify(head, FORMATS), data, "utf-8", iter(()), search)
+    parsed = placed_all(text.parsed, carried.line)
+    own = (replace(event, locator=replace(event.locator, source=member.path)) for event in carried.events)
+    events = sorted((*parsed.events, *own), key=lambda event: event.locator.line)
+    source = replace(text.source, format=form.name, title=form.title, lines=whole.count("\n") + 1, reason=member.cut)
+    return ReadSource(source, replace(parsed, events=tuple(events)))
+
+
+def _read_text(
+    member: Member, head: Head, form: Format | None, first: bytes, encoding: str, blocks: Iterator[bytes],
+    search: _Search,
+) -> ReadSource:  # fmt: skip
+    """A member as one document, as the several that it holds, or as a log."""
     if encoding == "utf-8":
         with search.stopwatch.stage("recognise"):
             outputs = mixed.cut(head, first, form, FORMATS)
@@ -264,7 +295,7 @@ def _rows_read(table: Parsed, lines: int) -> float:
     return min(1.0, (len(read) + 1) / lines) if read else 0.0
 
 
-def _guarded(member: Member, title: str, read: Callable[[], Parsed]) -> Parsed | None:
+def _guarded(member: Member, title: str, read: Callable[[], _T]) -> _T | None:
     """What `read` makes of a member; none, with a diagnostic, when it fails on content that nobody foresaw.
 
     One strange file must not cost the analysis of all others.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
-from .model import Parsed, Scope
+from .model import Event, Parsed, Scope
 from .scan import Scanned, SeriesSpec
 
 HEAD_BYTES = 256 * 1024
@@ -44,6 +44,21 @@ class Head:
         return frozenset(line.lstrip()[0] for line in self.filled)
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """The text inside a file of another kind: a web page, a notebook, an exported chat."""
+
+    text: str
+    places: Sequence[int]
+    """For each line of the text the line of the file at which it stands, or where the string begins that holds it."""
+    events: tuple[Event, ...] = ()
+    """What the file itself tells, at its own lines."""
+
+    def line(self, row: int) -> int:
+        """The line of the file for a line of the text."""
+        return self.places[min(max(row, 1), len(self.places)) - 1]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Format:
     """One format. Line logs have no `read`: the log parser reads them all in one way."""
@@ -58,6 +73,8 @@ class Format:
     """(text, source path) → facts, for documents, which are read whole."""
     max_bytes: int = 64 << 20
     """Documents above this size are cut, and said so."""
+    carried: Callable[[str], Carried] | None = None
+    """For files that carry a text, instead of `read`: the text, which is then read like notes."""
     series: Callable[[Head], tuple[SeriesSpec, ...]] | None = None
     """Series to read during the scan, made from the head (for instance from a CSV header)."""
     samples: Callable[[Scanned, str, Head], Parsed] | None = None

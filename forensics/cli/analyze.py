@@ -30,7 +30,8 @@ Exit codes: 0 done, 1 --fail-on met, 2 usage, 3 nothing readable.
               help="Markdown, HTML, JSON, text for terminals, timeline as CSV; may be repeated.  [default: md]")
 @click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True,
               help="Language of the report.")
-@click.option("-o", "--output", metavar="PATH", help="Write to a file; several formats go into a folder.")
+@click.option("-o", "--output", metavar="PATH",
+              help="Write to a file, whose ending may name the format; several formats go into a folder.")
 @click.option("--template", type=_FILE, metavar="FILE",
               help="A Jinja template of your own; it gets the JSON as `data`.")
 @click.option("--fail-on", type=click.Choice(CONFIDENCES[:3]),

@@ -39,6 +39,21 @@ def _size(_context: click.Context, _option: click.Parameter, value: str | None) 
     return int(float(found[1]) * 1024 ** _POWERS[found[2].lower()])
 
 
+STDOUT = "-"
+
+
+def output_file(command: Command) -> Command:
+    """`-o FILE`; none, like `-`, is standard output."""
+
+    def chosen(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
+        return None if value == Path(STDOUT) else value
+
+    return click.option(
+        "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), callback=chosen,
+        help="Write to a file; - is standard output.",
+    )(command)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class BundleOptions:
     """What a user said about the bundle, as printed on the command line."""

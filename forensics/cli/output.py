@@ -11,16 +11,21 @@ from typing import Any
 
 from ..errors import ForensicsError, OptionError
 from .common import write, write_files
+from .options import STDOUT
 
 FORMATS = ("md", "html", "json", "text", "csv")
 """`text` is for terminals; `csv` is the timeline for spreadsheets."""
+_BY_ENDING = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv", ".txt": "text"}
 
 
 def targets(forms: Sequence[str], template: Path | None, output: str | None) -> list[tuple[str, Path | None]]:
-    """(format, file) pairs; format `template` is the user's own. Raises `OptionError` for an impossible choice."""
-    wanted = list(dict.fromkeys(forms)) or ([] if template else ["md"])
+    """(format, file) pairs; format `template` is the user's own. Raises `OptionError` for an impossible choice.
+
+    A file's ending chooses the format where no option does.
+    """
+    wanted = list(dict.fromkeys(forms)) or ([] if template else [_BY_ENDING.get(Path(output or "").suffix, "md")])
     wanted += ["template"] if template else []
-    if output is None:
+    if output is None or output == STDOUT:
         if len(wanted) > 1:
             raise OptionError(f"{' and '.join(wanted)} do not fit on standard output; give a folder with -o DIR")
         return [(wanted[0], None)]

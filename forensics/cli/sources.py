@@ -15,7 +15,7 @@ import click
 
 from . import tables
 from .common import UNREADABLE, clear_errors, progress, refuse_inputs, say_diagnostics, write
-from .options import BundleOptions, bundle_options, redact
+from .options import BundleOptions, bundle_options, output_file, redact
 from .tables import Cell, Column
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ minute, ≈ an owner that follows from arguments, times or names.
 Exit codes: 0 done, 2 usage, 3 nothing readable.
 """, short_help="What each file is, whose it is, and its clock.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
+@output_file
 @redact
 @bundle_options
 def sources(paths: tuple[str, ...], bundle: BundleOptions, form: str, output: Path | None, redact: str) -> None:

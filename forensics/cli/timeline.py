@@ -11,7 +11,7 @@ import click
 
 from . import subjects, tables, timeline_table
 from .common import clear_errors, progress, refuse_inputs, say_diagnostics, write
-from .options import BundleOptions, bundle_options, display_tz, instant_of, redact, zone_of
+from .options import BundleOptions, bundle_options, display_tz, instant_of, output_file, redact, zone_of
 
 if TYPE_CHECKING:
     from ..model import Event, Finding
@@ -52,7 +52,7 @@ Exit codes: 0 done, 2 usage, 3 nothing readable.
 @click.option("--severity", type=click.Choice(["info", "notice", "warning", "error", "critical"]), default="info",
               show_default=True, help="At least this.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
+@output_file
 @display_tz
 @redact
 @bundle_options

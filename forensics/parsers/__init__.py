@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..sources import Format
 from . import (
     changes,
+    chats,
     claims,
     coredumps,
     dmesg_json,
@@ -107,4 +108,5 @@ FORMATS: tuple[Format, ...] = (
     output.FORMAT,
     *notes.FORMATS,
     *recordings.FORMATS,
+    chats.FORMAT,
 )

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..model import Diagnostic, Event, Parsed, Severity
 from ..sources import Format, Head, mostly
+from .chats import AUTHORS
 from .embedded import read_text
 from .envelopes.shippers import flat, is_shipped, moment, shipped
 from .json_yaml import read_json, read_yaml
@@ -30,8 +31,6 @@ MAX_YAML_BYTES = 64 << 20
 MAX_ENTRIES = 1_000_000
 MAX_ENTRY_VALUES = 10_000
 SNIFF_CHARS = 64 << 10
-_PEOPLE = frozenset({"user", "user_profile", "username", "author", "sender", "from", "from_name", "display_name"})
-"""Keys of the messages of a chat or a ticket."""
 _LISTS: tuple[tuple[str, ...], ...] = (
     ("events",), ("hits", "hits"), ("entries",), ("logs",), ("data",), ("results",), ("items",), ("Records",),
 )  # fmt: skip
@@ -216,7 +215,7 @@ def _is_entry(value: Mapping[str, Any]) -> bool:
     """A message with a time or an owner, and no Kubernetes object."""
     if "metadata" in value and ("spec" in value or "status" in value or "involvedObject" in value):
         return False
-    if _PEOPLE & {key.lower() for key in value} and not is_shipped(flat(value)):  # a chat
+    if AUTHORS & {key.lower() for key in value} and not is_shipped(flat(value)):  # a chat
         return False
     layer = shipped(value, certain=True)
     timed = layer is not None and layer.stamp is not None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..model import Diagnostic, Event, Parsed, Scope
+from ..model import Event, Parsed, Scope
 from ..scan import Scanner
 from ..sources import HEAD_BYTES, HEAD_LINES, Format, Head, identify
 from . import notes, prose
@@ -34,7 +34,7 @@ _NO_DOCUMENTS = (
     "k8s.reply", "json", "yaml",
 )  # fmt: skip
 """Formats that are left in the rest: the log reader knows such lines, or they hold no facts."""
-_UNCUT = ("cast", "notebook", "notes.html", "notes.manual", "notes.report", "nvidia.bug_report")
+_UNCUT = ("notes.manual", "notes.report", "nvidia.bug_report")
 """Formats of files that are one thing, whatever stands in them."""
 
 
@@ -130,14 +130,7 @@ def read(part: Part, lines: Sequence[str], source: str) -> Parsed:
 
 
 def _moved(parsed: Parsed, by: int) -> Parsed:
-    if not by:
-        return parsed
-
-    def diagnostic(item: Diagnostic) -> Diagnostic:
-        return replace(item, line=item.line + by) if item.line else item
-
-    moved = placed_all(parsed, lambda line: line + by)
-    return replace(moved, diagnostics=tuple(map(diagnostic, parsed.diagnostics)))
+    return placed_all(parsed, lambda line: line + by) if by else parsed
 
 
 def _parts(lines: Sequence[str]) -> list[Part]:

@@ -74,4 +74,5 @@ def placed_all(parsed: Parsed, true: Callable[[int], int], turn: bool = False) -
     return replace(
         parsed, events=tuple(placed(event, true, turn) for event in parsed.events),
         samples=tuple(placed_rows(samples, true, turn) for samples in parsed.samples),
+        diagnostics=tuple(replace(item, line=true(item.line)) if item.line else item for item in parsed.diagnostics),
     )  # fmt: skip

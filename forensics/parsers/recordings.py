@@ -14,12 +14,9 @@ from html import unescape
 
 import regex
 
-from ..model import Parsed
-from ..sources import Format, Head
-from . import notes
+from ..sources import Carried, Format, Head
 from .json_yaml import read_json
 from .located import Object, dig, line_at, objects_at, text_at
-from .newest_first import placed_all
 
 MAX_BYTES = 32 << 20
 _UNSEEN = frozenset({"head", "noscript", "script", "style", "svg", "template"})
@@ -29,14 +26,14 @@ _PAGE = regex.compile(r"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html)\b", regex
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class Piece:
     """A piece of output and the line of the file at which it stands."""
 
     text: str
     line: int
 
 
-def _read(pieces: Sequence[_Text], source: str) -> Parsed:
+def carried(pieces: Sequence[Piece]) -> Carried:
     """The pieces as one text; a line belongs to the piece in which it begins."""
     rows: list[list[str]] = []  # a line of many pieces is joined once: a cast may hold millions
     places: list[int] = []
@@ -49,60 +46,59 @@ def _read(pieces: Sequence[_Text], source: str) -> Parsed:
                 rows.append([part.rstrip("\r\n")])
                 places.append(piece.line)
             open_line = not part.endswith(("\n", "\r"))
-    parsed = notes.read("\n".join(map("".join, rows)), source)
-    return placed_all(parsed, lambda row: places[min(max(row, 1), len(places)) - 1])
+    return Carried("\n".join(map("".join, rows)), places or (1,))
 
 
-def _strings(owner: Object, key: str) -> Iterator[_Text]:
+def _strings(owner: Object, key: str) -> Iterator[Piece]:
     """A text that is a string, or a list of strings."""
     value = owner.get(key)
     if isinstance(value, str):
-        yield _Text(value, line_at(owner, key))
+        yield Piece(value, line_at(owner, key))
     elif isinstance(value, list):
-        yield from (_Text(item, line_at(owner, key, i)) for i, item in enumerate(value) if isinstance(item, str))
+        yield from (Piece(item, line_at(owner, key, i)) for i, item in enumerate(value) if isinstance(item, str))
 
 
-def read_notebook(text: str, source: str) -> Parsed:
+def read_notebook(text: str) -> Carried:
     """Standard output, standard error and tracebacks of all cells, in their order."""
-    pieces: list[_Text] = []
+    pieces: list[Piece] = []
     for document in read_json(text):
         for cell in objects_at(document.value, "cells"):
             for output in objects_at(cell, "outputs"):
                 kind = text_at(output, "output_type")
                 found = list(_strings(output, "traceback" if kind == "error" else "text"))
                 whole = kind != "error"  # the strings of a stream are pieces of it, those of a traceback are lines
-                pieces += found if whole else [_Text(piece.text + "\n", piece.line) for piece in found]
-                pieces.append(_Text("\n", pieces[-1].line if pieces else 1))
-    return _read(pieces, source)
+                pieces += found if whole else [Piece(piece.text + "\n", piece.line) for piece in found]
+                pieces.append(Piece("\n", pieces[-1].line if pieces else 1))
+    return carried(pieces)
 
 
-def read_cast(text: str, source: str) -> Parsed:
+def read_cast(text: str) -> Carried:
     """What the terminal showed."""
-    pieces: list[_Text] = []
+    pieces: list[Piece] = []
     for number, line in enumerate(text.split("\n"), 1):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(row, list) and len(row) == 3 and row[1] == "o" and isinstance(row[2], str):
-            pieces.append(_Text(row[2], number))
+            pieces.append(Piece(row[2], number))
         elif isinstance(row, dict) and isinstance(shown := dig(row, "stdout"), list):  # version 1
-            pieces += [_Text(str(chunk[1]), number) for chunk in shown if isinstance(chunk, list) and len(chunk) == 2]
-    return _read(pieces, source)
+            pieces += [Piece(str(chunk[1]), number) for chunk in shown if isinstance(chunk, list) and len(chunk) == 2]
+    return carried(pieces)
 
 
-def read_page(text: str, source: str) -> Parsed:
+def read_page(text: str) -> Carried:
     """The text of a web page; every element that is not part of a line begins a new one."""
-    pieces: list[_Text] = []
+    pieces: list[Piece] = []
     line = 1
     for part, seen in _cut(text):
         if seen:
             shown = unescape(part).splitlines(keepends=True)
-            pieces += [_Text(row, line + n) for n, row in enumerate(shown)]
+            pieces += [Piece(row, line + n) for n, row in enumerate(shown)]
         elif _element(part) not in _INLINE:
-            pieces.append(_Text("\n", line))
+            pieces.append(Piece("\n", line))
         line += part.count("\n")
-    return _read(pieces, source)
+    return carried(pieces)
 
 
 def _cut(page: str) -> Iterator[tuple[str, bool]]:
@@ -148,7 +144,7 @@ def _sniff_page(head: Head) -> int:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("notebook", "notebook", _sniff_notebook, read_notebook, MAX_BYTES, begins="{"),
-    Format("cast", "recorded terminal", _sniff_cast, read_cast, MAX_BYTES, begins="{"),
-    Format("notes.html", "web page", _sniff_page, read_page, MAX_BYTES, begins="<"),
+    Format("notebook", "notebook", _sniff_notebook, max_bytes=MAX_BYTES, carried=read_notebook, begins="{"),
+    Format("cast", "recorded terminal", _sniff_cast, max_bytes=MAX_BYTES, carried=read_cast, begins="{"),
+    Format("notes.html", "web page", _sniff_page, max_bytes=MAX_BYTES, carried=read_page, begins="<"),
 )

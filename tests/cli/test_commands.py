@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -216,3 +217,18 @@ def test_strict_redaction_reaches_every_command(run: Run, incident: Path, comman
     assert out
     assert "glm4-chat" not in out
     assert "gpu-osl-2" not in out
+
+
+@pytest.mark.parametrize("command", ["analyze", "timeline", "sources"])
+def test_a_dash_is_standard_output(run: Run, incident: Path, command: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(command, incident, "-o", "-").stdout == run(command, incident).stdout != ""
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("name", "begins"), [
+    ("r.html", "<!doctype html>"), ("r.json", "{"), ("r.csv", "utc,"), ("r.md", "# "), ("r", "# ")
+])  # fmt: skip
+def test_the_ending_of_a_file_chooses_the_format(run: Run, incident: Path, tmp_path: Path, name: str, begins: str) -> None:
+    assert run("analyze", incident, "-o", tmp_path / name).exit_code == 0
+    assert (tmp_path / name).read_text().lstrip().startswith(begins)

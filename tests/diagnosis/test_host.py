@@ -22,7 +22,7 @@ from forensics.report import text
         ("cpuset", "kill_node", "host_oom.node"),
         ("kubepods", "kill_node_allocatable", "host_oom.node"),
         ("qos", "kill_node_allocatable", "host_oom.node"),
-        ("", "kill_unknown_limit", "host_oom.container_limit"),
+        ("", "kill_container_limit", "host_oom.container_limit"),
     ],
 )
 def test_the_owner_of_the_limit_decides(b: ModuleType, oom_scope: str, name: str, cause: str) -> None:
@@ -34,6 +34,18 @@ def test_the_owner_of_the_limit_decides(b: ModuleType, oom_scope: str, name: str
     case = w.case()
     assert name in b.names(host.rules(case, case.deaths[0]))
     assert w.diagnosis().verdict.cause.id == cause
+
+
+def test_a_kill_line_and_a_status_together_tell_whose_limit_it_was(b: ModuleType) -> None:
+    """The line says that a limit was reached, OOMKilled that it was in this container; each alone leaves the other open."""
+    w = b.World()
+    w.kill("dmesg", 300, "", limit_kib=None)
+    w.pod(memory_limit_bytes=64 << 30)
+    w.exited("describe.txt", 301, 137, "OOMKilled")
+    diagnosis = w.diagnosis()
+    assert (diagnosis.verdict.cause.id, diagnosis.verdict.confidence) == ("host_oom.container_limit", "established")
+    (kill,) = (f for f in diagnosis.verdict.decisive if f.signature == "derived.kill_container_limit")
+    assert kill.fields["container_limit_gib"] == 64
 
 
 def test_an_unknown_limit_is_only_possible(b: ModuleType) -> None:

@@ -241,7 +241,7 @@ def test_newest_first_lines_are_true(tmp_path: Path) -> None:
     ("alert.json", '{"status": "firing", "labels": {"pod": "x"}, "startsAt": "2025-11-18T02:41:07Z"}', "json"),
     ("mem.csv", "timestamp,pod,container,value\n1763433667,x,vllm,1000\n1763433727,x,vllm,2000\n", "metrics.csv"),
     ("nvidia.csv", "timestamp, index, memory.used [MiB]\n2025/11/18 02:41:07.1, 0, 74436 MiB\n", "nvidia.csv"),
-    ("slack.json", '[{"type": "message", "text": "CUDA out of memory?", "user": "U1", "ts": "1763433667.000200"}]', "json"),
+    ("slack.json", '[{"type": "message", "text": "CUDA out of memory?", "user": "U1", "ts": "1763433667.000200"}]', "chat"),
     ("users.csv", "name,message,count\nann,hello,1\n", ""),
     ("x.log", lines(lambda when, text: json.dumps(entry(when, text))), "log"),
     ("x.json", '[{"message": 1}, null, ["x"]', ""),

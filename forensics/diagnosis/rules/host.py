@@ -20,6 +20,7 @@ from .engine import SILENT_ENDS
 
 NEAR_S = 120.0
 
+MEMCG_KILL = "kernel.oom_kill_memcg"
 _KILL = {
     "container": "kill_container_limit",
     "pod": "kill_pod_limit",
@@ -33,13 +34,14 @@ _KILL = {
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
-    killed = False
-    for event in death.witnesses:
-        if event.kind == "kernel_oom":
-            killed = True
-            yield _kill(case, event)
-    if not killed:
-        yield from _status(case, death)
+    kills = [event for event in death.witnesses if event.kind == "kernel_oom"]
+    scoped = any(event.fields.get("oom_scope") in _KILL for event in kills)
+    status = None if scoped else _status(case, death)
+    for event in kills:
+        yield _kill(case, event, status)
+    if status is not None:
+        yield status
+    if not kills:
         yield from _nearby(case, death)
         yield from _counter(case, death)
         yield from _killed_child(death)
@@ -132,9 +134,12 @@ def _shared_memory(case: Case, death: Death) -> Iterator[Finding]:
         yield conclude("shm_small", spec, {"shm_size_mib": stated // 1024**2})
 
 
-def _kill(case: Case, event: Event) -> Finding:
-    name = _KILL.get(str(event.fields.get("oom_scope", "")), "kill_unknown_limit")
-    return conclude(name, event, kill_fields(event), tuple(_hits_at(case, event)))
+def _kill(case: Case, event: Event, status: Finding | None = None) -> Finding:
+    """Whose limit it was: the kernel says it, or a line that says that there was one and the status together."""
+    scope, known, hits = str(event.fields.get("oom_scope") or ""), {}, tuple(_hits_at(case, event))
+    if status is not None and any(hit.signature == MEMCG_KILL for hit in hits):
+        scope, known = "container", {key: status.fields[key] for key in _OF_A_LIMIT if key in status.fields}
+    return conclude(_KILL.get(scope, "kill_unknown_limit"), event, {**known, **kill_fields(event)}, hits)
 
 
 def _hits_at(case: Case, event: Event) -> Iterator[Finding]:
@@ -163,7 +168,11 @@ def kill_fields(event: Event) -> dict[str, object]:
     return fields
 
 
-def _status(case: Case, death: Death) -> Iterator[Finding]:
+_OF_A_LIMIT = ("container", "container_limit_gib")
+
+
+def _status(case: Case, death: Death) -> Finding | None:
+    """What the status of the container says of a kill for memory, with the limit that its spec sets."""
     spec = case.spec(death.entity, death.container)
     limit = spec.fields.get("memory_limit_bytes") if spec is not None and death.container else None
     known = {"container_limit_gib": round(limit / 1024**3, 3)} if isinstance(limit, int) else {}
@@ -172,8 +181,8 @@ def _status(case: Case, death: Death) -> Iterator[Finding]:
             code = event.fields.get("exit_code")
             name = "oomkilled_status" if code in (137, None) else "oomkilled_child"
             own = {"container": death.container} if death.container else {}
-            yield conclude(name, event, {**event.fields, **own, **known})
-            return
+            return conclude(name, event, {**event.fields, **own, **known})
+    return None
 
 
 _SIGKILLED = regex.compile(r": -9\b")
