@@ -156,6 +156,7 @@ DERIVED: dict[str, Derived] = {
                 "gpu_fragmented",
                 "gpu_climb",
                 "host_climb",
+                "counted_climb",
                 "oomkilled_status",
                 "oom_counter",
                 "evicted_over_request",

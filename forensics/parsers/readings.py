@@ -1,5 +1,5 @@
-"""Memory readings of hand-made watchers: `… top1=VLLM::APIServer pid=2211 rss=64.9GiB …`, `mem_avail=53.6GiB`, and
-rows of `docker stats` or `kubectl top pod` behind a time.
+"""Memory readings of hand-made watchers: `… top1=VLLM::APIServer pid=2211 rss=64.9GiB …`, `mem_avail=53.6GiB`,
+rows of `docker stats` or `kubectl top pod` behind a time, and what programs count of themselves (`spool_bytes=…`).
 
 People leave loops running that log a process's resident size or the node's free memory; there is no standard form.
 What is common is a key (`rss`, `VmRSS`, `mem_avail`, `MemAvailable`), `=` or `:`, a number and a binary unit.
@@ -16,6 +16,7 @@ from ..scan import Scanned, SeriesRows, SeriesSpec
 from .log import Dialect
 from .points import Points
 from .records import unwrap
+from .series_names import meaning
 
 _UNIT = r" ?([KMGT]i?B|kB)\b"
 _SEPARATOR = r"(?:^|[\s,;(\[{])"
@@ -45,6 +46,11 @@ TOP = SeriesSpec(
     "Mi", r"^(.*\s)([a-z0-9][a-z0-9.-]*)\s+\d+m\s+(\d+)Mi\s*$", ("head", "name", "value"), ("name",), consume=False
 )
 """`kubectl top pod`: name (behind its pod's where containers are listed), CPU in millicores, working set in MiB."""
+COUNTED = SeriesSpec(
+    "_bytes", r"""^(.*?[\s,;(\[{"])([A-Za-z][A-Za-z0-9_.]*_bytes)"?(?:=|: ?)"?(\d+)\b(.*)$""",
+    ("head", "name", "value", "tail"), ("name",), consume=False,
+)  # fmt: skip
+"""A program's own count of what it holds, in its log: the first one of a line."""
 _POD_BEFORE = regex.compile(r"(?:.*\s)?(?P<pod>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5}|\d{1,3}))\s+")
 _KIB = {
     "kB": 1,
@@ -67,6 +73,8 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
             _stats(rows, points)
         if rows.spec == TOP:
             _top(rows, points)
+        if rows.spec == COUNTED:
+            _counted(rows, points)
         if rows.spec not in (*RSS, *AVAILABLE):
             continue
         names = rows.columns.get("name") or [None] * len(rows.lines)
@@ -111,4 +119,18 @@ def _top(rows: SeriesRows, points: Points) -> None:
         points.add("container_memory_mib", scope, around.stamps[-1], line, float(text))
 
 
-DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE, STATS, TOP), samples=samples)
+def _counted(rows: SeriesRows, points: Points) -> None:
+    """A known quantity under its name, any other as `counted_mib` of its counter; of the rows that tell a time."""
+    told = zip(*(rows.columns[name] for name in ("head", "name", "value", "tail")), rows.lines, strict=True)
+    for head, name, text, tail, line in told:
+        head = head or ""
+        around = unwrap(head + ('":0' if head.endswith('"') else "=") + (tail or ""))  # JSON is read as a whole
+        if name is None or text is None or not around.stamps:
+            continue
+        series, factor = meaning(name) or ("counted_mib", 1 / 2**20)
+        counter = name if series == "counted_mib" else ""
+        scope = Scope(host=around.scope.host, pod=around.scope.pod, container=around.scope.container, process=counter)
+        points.add(series, scope, around.stamps[-1], line, float(text) * factor)
+
+
+DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE, STATS, TOP, COUNTED), samples=samples)

@@ -436,3 +436,24 @@ def test_a_description_shows_that_the_engine_died(
     verdict = w.diagnosis().verdict
     assert (verdict.cause.id, str(verdict.confidence)) == ("eviction", confidence)
     assert verdict.doubt == ("whose" if confidence == "possible" else "")
+
+
+GROWN = ("The node was low on resource: memory. Threshold quantity: 4Gi, available: 3911224Ki. Container spooler was "
+         "using 41943040Ki, request is 256Mi, has larger consumption of memory. ")  # fmt: skip
+
+
+@pytest.mark.parametrize(("end_mib", "pod", "counted"), [
+    (38_000.0, "own", True), (9_000.0, "own", False), (38_000.0, "other", False)
+])  # fmt: skip
+def test_what_a_container_counts_tells_where_an_eviction_began(b: ModuleType, end_mib: float, pod: str, counted: bool) -> None:
+    """The first count of what grew into most of the excess use; not a count that explains little, or another pod's."""
+    w = b.World()
+    w.pod()
+    points = [(n * 180.0, 1000.0 + (end_mib - 1000.0) * n / 99) for n in range(100)]
+    w.series("counted_mib", points, "spooler.log", Scope(pod=b.POD if pod == "own" else "else-0", process="spool_bytes"))
+    w.add("events.txt", 18_000.0, GROWN, "k8s_event", "k8s", Scope(namespace="llm", pod=b.POD), reason="Evicted")
+    w.exited("describe.txt", 18_002.0, 137)
+    first = w.diagnosis().first_cause
+    assert first is not None
+    assert (first.signature == "derived.counted_climb") is counted
+    assert (first.locator.source == "spooler.log") is counted

@@ -17,6 +17,7 @@ from ..case import Case, conclude
 from ..entities import ENGINE_COMM
 from ..model import Death
 from .engine import SILENT_ENDS
+from .series import counted_climb
 
 NEAR_S = 120.0
 
@@ -37,15 +38,16 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     kills = [event for event in death.witnesses if event.kind == "kernel_oom"]
     scoped = any(event.fields.get("oom_scope") in _KILL for event in kills)
     status = None if scoped else _status(case, death)
-    for event in kills:
-        yield _kill(case, event, status)
-    if status is not None:
-        yield status
+    told = [_kill(case, event, status) for event in kills] + ([status] if status is not None else [])
+    yield from told
+    limit_mib = next(filter(None, map(_limit_mib, told)), None)
+    if limit_mib is not None and (grown := counted_climb(case, death, MOST_OF_IT * limit_mib)) is not None:
+        yield grown
     if not kills:
         yield from _nearby(case, death)
         yield from _counter(case, death)
         yield from _killed_child(death)
-    yield from _evicted(death)
+    yield from _evicted(case, death)
     yield from _shared_memory(case, death)
     yield from _promised(case, death)
     if any(e.kind == "kernel_oom" and e.fields.get("oom_scope") == "node" for e in death.witnesses):
@@ -56,12 +58,14 @@ _USAGE = regex.compile(
     r"Container (?P<name>\S+) was using (?P<usage>[\d.]+[KMGT]?i?), "
     r"(?:request is|which exceeds its request of) (?P<request>[\d.]+[KMGT]?i?)\b"
 )
+MOST_OF_IT = 0.5
 _AVAILABLE = regex.compile(r"resource: memory\. Threshold quantity: \S+, available: (?P<available>[\d.]+[KMGT]?i?)\b")
 
 
-def _evicted(death: Death) -> Iterator[Finding]:
+def _evicted(case: Case, death: Death) -> Iterator[Finding]:
     """Which container of an evicted pod used most beyond its request, as the kubelet's message tells.
 
+    Where a log of the pod counts what grew into most of that, its first count is where the trouble began.
     Source: Kubernetes, `pkg/kubelet/eviction/helpers.go`, evictionMessage.
     """
     for event in death.witnesses:
@@ -76,7 +80,10 @@ def _evicted(death: Death) -> Iterator[Finding]:
             available = _AVAILABLE.search(event.text)
             if available:
                 fields["available_kib"] = (size_bytes(available["available"]) or 0) // 1024
-            yield conclude("evicted_over_request", event, fields)
+            grown = counted_climb(case, death, least_mib=MOST_OF_IT * (usage - request) / 1024**2)
+            if grown is not None:
+                yield grown
+            yield conclude("evicted_over_request", event, fields, (grown,) if grown is not None else ())
             return
 
 
@@ -140,6 +147,14 @@ def _kill(case: Case, event: Event, status: Finding | None = None) -> Finding:
     if status is not None and any(hit.signature == MEMCG_KILL for hit in hits):
         scope, known = "container", {key: status.fields[key] for key in _OF_A_LIMIT if key in status.fields}
     return conclude(_KILL.get(scope, "kill_unknown_limit"), event, {**known, **kill_fields(event)}, hits)
+
+
+def _limit_mib(finding: Finding) -> float | None:
+    """The limit that a kill enforced, or that the spec of the killed container sets."""
+    limit_kib, limit_gib = (finding.fields.get(name) for name in ("memcg_limit_kib", "container_limit_gib"))
+    if isinstance(limit_kib, int):
+        return limit_kib / 1024
+    return limit_gib * 1024 if isinstance(limit_gib, int | float) else None
 
 
 def _hits_at(case: Case, event: Event) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from statistics import median
 
 import regex
 
-from ...model import Finding, Samples
+from ...model import Finding, Samples, Scope
 from .. import ledger, trends
 from ..case import Case, conclude
 from ..entities import ENGINE_COMM
@@ -277,6 +277,26 @@ def _host_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
                 yield cache
             elif killed:
                 yield from foreign.loaded(case, death)
+
+
+def counted_climb(case: Case, death: Death, least_mib: float) -> Finding | None:
+    """A count in the log of one of the dead pod's containers that climbed by so much until the end."""
+    owners = {source.path: source.scope for source in case.sources}
+    for column in case.samples if death.time_s else ():
+        scope = column.scope.merged(owners.get(column.source, Scope()))
+        if column.name != "counted_mib" or not case.entities.same(
+            case.entities.name_of(scope, column.source), death.entity
+        ):
+            continue
+        scale = max(column.values, default=0.0) or 1.0
+        segment = trends.segment_before(column, death.time_s or 0.0, scale)
+        if len(segment) < trends.MIN_CLIMB_POINTS or not trends.is_leak_like(trends.thin(segment), scale):
+            continue
+        climb = _climb_fields(segment, "mib")
+        if climb["climb_mib"] >= least_mib:
+            fields = {"counter": column.scope.process, **climb}
+            return conclude("counted_climb", trends.event_at(column, segment[0]), fields)
+    return None
 
 
 def _of_another(column: Samples, death: Death) -> bool:

@@ -1,0 +1,36 @@
+"""What watchers and programs log of memory: their own words, as series with the time of the line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics.bundle import Bundle
+from forensics.ingest import read_bundle
+from forensics.model import Samples
+
+
+def read(folder: Path, *lines: str) -> list[Samples]:
+    (folder / "spooler.log").write_text("\n".join(lines) + "\n")
+    (item,) = read_bundle(Bundle((str(folder / "spooler.log"),)), ())
+    return list(item.parsed.samples)
+
+
+@pytest.mark.parametrize(("line", "name", "counter", "value"), [
+    ("2025-11-18T02:41:07+0900 WARN keeping batch in spool: spool_bytes=2147483648 batches=41", "counted_mib", "spool_bytes", 2048),
+    ('{"timestamp": "2025-11-18T02:41:07Z", "level": "info", "message": "flush", "queue_bytes": 1048576}', "counted_mib", "queue_bytes", 1),
+    ("2025-11-18T02:41:07Z watch: rss_bytes=3221225472", "process_rss_mib", "", 3072),
+], ids=["logfmt", "json", "known"])  # fmt: skip
+def test_what_a_program_counts_of_itself(tmp_path: Path, line: str, name: str, counter: str, value: float) -> None:
+    (samples,) = read(tmp_path, "2025-11-18T02:41:00Z start", line)
+    assert (samples.name, samples.scope.process) == (name, counter)
+    assert (list(samples.lines), list(samples.values)) == ([2], [value])
+    assert samples.stamps[0] > 0
+
+
+@pytest.mark.parametrize("line", [
+    "spool_bytes=2147483648", "2025-11-18T02:41:07Z spool_bytes=many", "2025-11-18T02:41:07Z spool_bytes_total", ""
+])  # fmt: skip
+def test_a_count_without_time_or_number_is_none(tmp_path: Path, line: str) -> None:
+    assert not read(tmp_path, "2025-11-18T02:41:00Z start", line)
