@@ -186,7 +186,8 @@ def find(matcher: Matcher, events: Iterable[Event]) -> tuple[Finding, ...]:
         own = _is_own(event, hit)
         source = event.locator.source
         told = structured and event.channel == "plain" and source not in programs and not (own and source in outputs)
-        verbatim = own or any(type(value) in (int, float) for value in hit.fields.values())
+        numbers = any(type(value) in (int, float) for value in hit.fields.values())
+        verbatim = own or numbers or prose.is_logged(event.text)
         hearsay = told and heard and verbatim
         s, quoted = hit.signature, hit.quoted or (told and not hearsay)
         found.append(

@@ -16,7 +16,7 @@ from ..model import Event, Locator, Parsed, Samples, Scope
 from ..scan import Line, Scanned, SeriesSpec, Window
 from ..scan.scanner import EDGE_LINES
 from ..sources import Format, Head
-from . import claims, continuations, kubectl_lines, newest_first, output, prefixes, prose
+from . import claims, continuations, examples, kubectl_lines, newest_first, output, prefixes, prose
 from .envelopes.kernel import is_bare
 from .records import Record, unwrap
 
@@ -111,7 +111,8 @@ def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[
         first = [peeled(line) for line in newest_first.turned(scanned.candidates)]
     records = prefixes.with_headings(_join_partials(continuations.settle(first)))
     records = claims.settle(kubectl_lines.settle(records), default_channel, source)
-    records = _settle_channels(records, default_channel)
+    told = _examples(records) if default_channel == "plain" else frozenset()
+    records = [replace(r, channel="notes") if r.line in told else r for r in _settle_channels(records, default_channel)]
     events: list[Event] = []
     used: set[int] = set()
     by_channel: dict[str, list[Record]] = {}
@@ -127,6 +128,9 @@ def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[
         if record.line in used or not record.text.strip():
             continue
         event = event_of(record, source)
+        if record.line in told:
+            events.append(replace(event, kind="example"))
+            continue
         refine = dialects[record.channel].refine if record.channel in dialects else None
         events.append(refine(event) if refine else event)
     if backwards:
@@ -137,6 +141,19 @@ def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[
     if backwards:
         samples = [newest_first.placed_rows(s, lambda number: number, turn=True) for s in samples]
     return Parsed(tuple(events), tuple(samples), (), common_scope(records))
+
+
+def _examples(records: Sequence[Record]) -> frozenset[int]:
+    """Numbers of the lines that tell what may happen, not what did; those with a header were printed."""
+    lines: list[str] = []
+    numbers: list[int] = []
+    for record in records:
+        if numbers and record.line != numbers[-1] + 1:  # neighbours in the scan need not be neighbours in the file
+            lines.append("")
+            numbers.append(record.line - 1)
+        lines.append("" if record.envelopes else record.text[:examples.MAX_CHARS])
+        numbers.append(record.line)
+    return frozenset(numbers[index] for index in examples.in_lines(lines))
 
 
 def _join_partials(records: Iterable[Record]) -> list[Record]:

@@ -14,7 +14,7 @@ import regex
 
 from ..model import Event, Locator, Parsed
 from ..sources import Format, Head
-from . import host_clock, log, prose
+from . import examples, host_clock, log, prose
 from .dates import date_command
 from .embedded import read_text
 from .layer import clean
@@ -81,7 +81,8 @@ def _is_talk(event: Event, lines: list[str], fenced: frozenset[int]) -> bool:
     bare = event.kind == "log" and not event.stamps
     if not bare or number in fenced or number > len(lines):
         return False
-    return prose.is_prose(clean(lines[number - 1]).rstrip("\r"))
+    line = clean(lines[number - 1]).rstrip("\r")
+    return prose.is_prose(line) and not prose.quotes_error(line)
 
 
 def _fenced(lines: Sequence[str]) -> frozenset[int]:
@@ -116,7 +117,7 @@ def _sniff_named(head: Head) -> int:
 
 def _sniff_manual(head: Head) -> int:
     """What may happen and what to do then: its errors are examples, whatever they look like."""
-    return 98 if _MANUAL.search(head.path.removesuffix("!")) else 0
+    return 98 if _MANUAL.search(head.path.removesuffix("!")) or (head.whole and examples.is_manual(head.lines)) else 0
 
 
 def _sniff_prose(head: Head) -> int:

@@ -11,9 +11,19 @@ _CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
 _PASTED = regex.compile(
     r"\s{4,}|\t|>|[\w.]*(?:Error|Exception|Warning|Interrupt)\b|(?i:error|fatal|warning|killed|panic)\b|[A-Z]{3,} |"
     r"(?:Value error|Assertion failed), |"  # pydantic's
-    r"[\w.-]+\[\d+\]: "
+    r"[\w.-]+\[\d+\]: |"
+    r"\([\w-]+(?: \w+)? pid=\d+[^)]*\) |\[rank\d+\]: |"  # of which process
+    r"[\w./-]+(?:: |[:-](?:\d+[:-])?)(?:[\w.]*(?:Error|Exception)\b|(?i:error|fatal)\b)|"  # a program or `grep -H`
+    r"[a-z][^\W_]*(?:[_-][^\W_]+)+: (?!.{0,200}\b(?:is|are|was|were)\b)"  # `llama_context: `, `nvidia-container-cli: `
 )
 """How a line begins that was pasted rather than written."""
+_LEVEL = regex.compile(r"\d\d:\d\d:\d\d\S{0,8}\]? +\[?(?:ERROR|CRITICAL|FATAL|WARN(?:ING)?|INFO)\b")
+"""A logger's stamp and level, behind whatever label."""
+_ERROR = regex.compile(
+    r"(?:\([\w-]+(?: \w+)? pid=\d+[^)]*\) |\[rank\d+\]: )?"
+    r"(?:Traceback \(most recent call last\):|[A-Za-z_][\w.]*(?:Error|Exception): \S|Killed$|Aborted )"
+)
+_RAISED = regex.compile(r"(?<![\w.])[A-Za-z_][\w.]*(?:Error|Exception): \S+ \S+ \S")
 _TALK = regex.compile(
     r"\b(?i:I|I'm|I've|we|we've|our|my|you|please|looks?|seems?|maybe|perhaps|think|guess|suspect|because|but|so|tried|"
     r"yesterday|today|tonight|noticed|collected|attached|see|saw|asked|said)\b"
@@ -30,13 +40,28 @@ _OTHERS = regex.compile(r"(?:^|[/_.-])(?:git|change|dpkg|apt|commit|chat|irc)[_-
 def is_prose(line: str) -> bool:
     """A line of words; false for what a program printed and for an empty one."""
     text = line.strip()
-    if not text or _PASTED.match(line) or _PASTED.match(text):
+    if not text or _PASTED.match(line) or _PASTED.match(text) or is_logged(text):
         return False
     if len(_CJK.findall(text)) >= 4:
         return True
     words = text.lstrip("#*-+0123456789.) ").split()
     plain = sum(1 for word in words if _WORD.fullmatch(word))
     return len(words) >= 3 and plain >= 0.6 * len(words)
+
+
+def is_logged(line: str) -> bool:
+    """Whether a line holds a stamp and a level as a logger writes them."""
+    return _LEVEL.search(line) is not None
+
+
+def is_error(line: str) -> bool:
+    """Whether a line in column 0 is an error that a program printed, or its traceback."""
+    return _ERROR.match(line) is not None
+
+
+def quotes_error(line: str) -> bool:
+    """Whether a line holds an exception with its message, whatever somebody wrote around it."""
+    return _RAISED.search(line) is not None
 
 
 def talks(line: str) -> bool:

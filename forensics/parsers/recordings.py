@@ -22,7 +22,11 @@ MAX_BYTES = 32 << 20
 _UNSEEN = frozenset({"head", "noscript", "script", "style", "svg", "template"})
 _INLINE = frozenset({"a", "abbr", "b", "code", "em", "font", "i", "kbd", "mark", "small", "span", "strong", "tt", "u"})
 _NAME = regex.compile(r"</?([A-Za-z][A-Za-z0-9]*)")
-_PAGE = regex.compile(r"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html)\b", regex.IGNORECASE)
+_PAGE = regex.compile(
+    r"\s*+(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html|(?P<piece>div|p|pre|table|body|article|h[1-6])(?=[\s>]))\b",
+    regex.IGNORECASE,
+)
+"""How a page begins, or a piece of one that was copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,8 @@ def _sniff_cast(head: Head) -> int:
 
 
 def _sniff_page(head: Head) -> int:
-    return 90 if _PAGE.match(head.text[:400]) else 0
+    found = _PAGE.match(head.text[:400])
+    return 90 if found and (found["piece"] is None or f"</{found['piece']}>" in head.text) else 0
 
 
 FORMATS: tuple[Format, ...] = (
