@@ -34,6 +34,7 @@ from . import (
     nvidia_csv,
     nvidia_text,
     output,
+    payloads,
     proxy,
     ray,
     readings,
@@ -109,4 +110,5 @@ FORMATS: tuple[Format, ...] = (
     *notes.FORMATS,
     *recordings.FORMATS,
     chats.FORMAT,
+    payloads.FORMAT,
 )

@@ -15,17 +15,13 @@ import regex
 
 from ..model import Event, Locator, RawStamp
 from ..sources import Carried, Format, Head
-from .envelopes.shippers import moment
+from .envelopes.shippers import AUTHORS, moment
 from .json_yaml import read_json
 from .located import Array, Object, dig, line_at, objects_at, text_at
 from .newest_first import is_newest_first
 from .recordings import Piece, carried
 
 MAX_BYTES = 64 << 20
-AUTHORS = frozenset({
-    "user", "user_profile", "username", "user_id", "author", "sender", "from", "from_name", "display_name", "reporter",
-})  # fmt: skip
-"""Keys that name who wrote something; a log's entry has none."""
 _AUTHOR = regex.compile(rf'"(?:{"|".join(sorted(AUTHORS))})"\s*:')
 _SAID = ("title", "pretext", "text", "content", "body", "description", "fallback", "plain_text", "preview")
 """Keys of what was written or uploaded, in the order in which it is shown."""

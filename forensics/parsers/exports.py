@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any
 
+import regex
+
 from ..model import Diagnostic, Event, Parsed, Severity
 from ..sources import Format, Head, mostly
-from .chats import AUTHORS
 from .embedded import read_text
-from .envelopes.shippers import flat, is_shipped, moment, shipped
+from .envelopes.shippers import AUTHORS, flat, is_shipped, message_of, moment, shipped
 from .json_yaml import read_json, read_yaml
 from .k8s_cluster import event_events
 from .layer import Layer
@@ -35,6 +36,8 @@ _LISTS: tuple[tuple[str, ...], ...] = (
     ("events",), ("hits", "hits"), ("entries",), ("logs",), ("data",), ("results",), ("items",), ("Records",),
 )  # fmt: skip
 """Where an API's answer keeps its entries."""
+WRAPPERS = ("jsonPayload", "_source", "attributes")
+"""Keys under which backends keep the entry that they were sent."""
 _PAYLOADS = frozenset({"jsonPayload", "protoPayload", "textPayload"})
 """Of a `LogEntry` of Google Cloud Logging."""
 
@@ -147,15 +150,42 @@ def _read(entries: list[_Entry], source: str) -> Parsed:
     events: list[Event] = []
     lines, places = [], []
     for entry in entries:
-        inner = entry.value.get("jsonPayload")
-        if isinstance(inner, Object) and inner.get("kind") == "Event" and isinstance(inner.get("reason"), str):
-            events += event_events(inner, source)
+        if (told := _event(entry.value)) is not None:
+            events += event_events(told, source)
             continue
         lines.append(json.dumps(_named(entry.value), ensure_ascii=False))
-        places.append(entry.line)
+        places.append(_line(entry))
     parsed = read_text("\n".join(lines), source, "plain") if lines else Parsed()
     read = placed_all(parsed, lambda row: _at(places, row), newest_first)
     return replace(read, events=(*events, *read.events), diagnostics=(*problems, *parsed.diagnostics))
+
+
+def _event(value: Mapping[str, Any]) -> Object | None:
+    """The Kubernetes event that an entry holds."""
+    for key in WRAPPERS:
+        inner = value.get(key)
+        if isinstance(inner, Object) and inner.get("kind") == "Event" and isinstance(inner.get("reason"), str):
+            return inner
+    return None
+
+
+def _line(entry: _Entry) -> int:
+    """Where an entry says what it says: the line of its message, not that of its bracket."""
+    message = message_of(entry.value)
+    return (message and _line_of(entry.value, message)) or entry.line
+
+
+def _line_of(value: Mapping[str, Any], text: str) -> int | None:
+    """The line of the first value of an entry with which a message begins."""
+    if not isinstance(value, Object):
+        return None
+    for key, item in value.items():
+        if isinstance(item, Object):
+            if (line := _line_of(item, text)) is not None:
+                return line
+        elif isinstance(item, str) and item and text.startswith(item) and (len(item) == len(text) or " " in item):
+            return int(value.lines[key])
+    return None
 
 
 def _named(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -187,9 +217,21 @@ def _at(places: Sequence[int], row: int) -> int:
     return places[min(max(row, 1), len(places)) - 1]
 
 
+WRAPPED = regex.compile(rf'"(?:{"|".join(WRAPPERS)})"\s*:\s*\{{')
+"""Where an entry's content begins, which may be an object of Kubernetes."""
+
+
+def _names_object(text: str) -> bool:
+    """Whether the beginning of a JSON text names a kind and a version, which are not those of an entry's content."""
+    if '"kind"' not in text or '"apiVersion"' not in text:
+        return False
+    wrapper = WRAPPED.search(text)
+    return wrapper is None or wrapper.start() > text.index('"apiVersion"')
+
+
 def _sniff_json(head: Head) -> int:
     text = head.text.lstrip()
-    if text[:1] not in ("{", "[") or ('"kind"' in text[:400] and '"apiVersion"' in text[:400]):
+    if text[:1] not in ("{", "[") or _names_object(text[:400]):
         return 0
     if '"resourceLogs"' in text[:200] and '"scopeLogs"' in text[:8000]:
         return 97
@@ -219,8 +261,7 @@ def _is_entry(value: Mapping[str, Any]) -> bool:
         return False
     layer = shipped(value, certain=True)
     timed = layer is not None and layer.stamp is not None
-    event = dig(value, "jsonPayload", "kind") == "Event"
-    return timed or event or (layer is not None and is_shipped(flat(value)))
+    return timed or _event(value) is not None or (layer is not None and is_shipped(flat(value)))
 
 
 def _delimiter(header: str) -> str:

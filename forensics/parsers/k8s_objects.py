@@ -16,6 +16,7 @@ import regex
 from ..model import Diagnostic, Event, Parsed, Scope, Severity
 from ..sources import Format, Head
 from . import embedded
+from .exports import WRAPPED
 from .json_yaml import Document, read_json, read_yaml
 from .k8s_cluster import event_events, kubelet_config_event, node_events, workload_events
 from .k8s_facts import pod_events
@@ -185,8 +186,8 @@ def sniff(head: Head) -> int:
     begin = _JSON_BEGIN.search(head.text, 0, _LEAD_CHARS)
     if begin is not None:
         start = head.text[begin.start() : begin.start() + 65536]
-        if _JSON_KIND.search(start) and _JSON_VERSION.search(start):
-            return 95
+        if (version := _JSON_VERSION.search(start)) is not None and _JSON_KIND.search(start):
+            return 95 if WRAPPED.search(start, 0, version.start()) is None else 0
         if _JSON_PHASE.search(start) and ('"containerStatuses"' in start or '"reason"' in start):
             return 85
         return 85 if '"metadata"' in start and _JSON_SHAPE.search(start) else 0

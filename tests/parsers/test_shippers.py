@@ -96,7 +96,7 @@ def test_other_objects(entry: Mapping[str, Any]) -> None:
 @pytest.mark.parametrize(("text", "seconds"), [
     (WHEN, UTC_S), ("1763433667", 1763433667.0), ("1763433667.25", UTC_S), ("1763433667250", UTC_S),
     ("1763433667250000", UTC_S), ("1763433667250000000", UTC_S), ("2025/11/18 02:41:07.250 UTC", UTC_S),
-    ("11/18/2025, 2:41:07.250 AM", UTC_S), ("2025-11-18 02:41:07.250", UTC_S), ("99999999999999999999999", None),
+    ("11/18/2025, 2:41:07.250 AM", UTC_S), ("2025-11-18 02:41:07.250 +0000 UTC", UTC_S), ("2025-11-18 02:41:07.250", UTC_S), ("99999999999999999999999", None),
     ("13/45/2025, 2:41:07 AM", None), ("soon", None), ("", None),
 ])  # fmt: skip
 def test_moments(text: str, seconds: float | None) -> None:
@@ -285,3 +285,54 @@ def test_ordinary_text_has_no_owner(tmp_path: Path) -> None:
     """Words that look like a pod and a container in front of ordinary lines."""
     text = "".join(f"step-{n} of the run took {n} seconds\n" for n in range(30))
     assert read(tmp_path, "x.txt", text).source.scope.pod == ""
+
+
+@pytest.mark.parametrize("entry", [
+    {"time": WHEN, "level": "ERROR", "msg": "it failed", "err": LINE},
+    {"ts": 1763433667.25, "level": "error", "msg": "it failed", "error": LINE},
+    {"timestamp": WHEN, "event": "it failed", "exception": LINE, "user": "u-7", "level": "error"},
+    {"time": WHEN, "stderr": LINE},
+    {"time": WHEN, "description": LINE},
+    {"TimeStamp": "2025-11-18 02:41:07.250 +0000 UTC", "ContainerAppName": "chat", "Msg": LINE},
+])  # fmt: skip
+def test_lines_of_any_logger(entry: Mapping[str, Any]) -> None:
+    """The message, what went wrong beside it, and the time."""
+    record = unwrap(json.dumps(entry))
+    assert LINE.rsplit("] ", 1)[1] in record.text
+    assert record.stamps[0].seconds == UTC_S
+
+
+@pytest.mark.parametrize("entry", [
+    {"timestamp": WHEN, "role": "user", "content": LINE},
+    {"ts": "1763433667.25", "user": "U1", "text": LINE},
+    {"time": WHEN, "prompt": "why?", "output": LINE},
+    {"message": LINE},
+])  # fmt: skip
+def test_what_somebody_wrote_is_no_line_of_a_log(entry: Mapping[str, Any]) -> None:
+    assert unwrap(json.dumps(entry)).envelopes == ()
+
+
+EVENT = {
+    "apiVersion": "v1", "kind": "Event", "involvedObject": {"kind": "Pod", "name": POD, "namespace": "llm"},
+    "reason": "Preempted", "message": "Preempted by pod 5b0e on node n1", "type": "Normal",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("document", [
+    [{"insertId": "a", "jsonPayload": EVENT, "logName": "projects/p/logs/events", "timestamp": WHEN}],
+    {"hits": {"hits": [{"_index": "e", "_source": EVENT}]}},
+])  # fmt: skip
+def test_an_event_inside_an_entry_is_no_object(tmp_path: Path, document: object) -> None:
+    """The kind and the version are those of what the backend was sent."""
+    text = json.dumps(document, indent=1)
+    item = read(tmp_path, "x.json", text)
+    (event,) = item.parsed.events
+    assert (item.source.format, event.kind, event.fields["reason"]) == ("log.export", "k8s_event", "Preempted")
+    assert "Preempted by" in text.split("\n")[event.locator.line - 1]
+
+
+def test_an_entry_is_cited_where_its_message_stands(tmp_path: Path) -> None:
+    document = {"data": [{"id": n, "attributes": {"timestamp": WHEN, "service": "x", "message": LINE}} for n in range(2)]}
+    text = json.dumps(document, indent=1)
+    cited = [event.locator.line for event in read(tmp_path, "x.json", text).parsed.events]
+    assert cited == [n for n, line in enumerate(text.split("\n"), 1) if '"message"' in line]

@@ -12,7 +12,7 @@ from ... import stamps
 from ...model import Scope
 from ..layer import Layer, clean
 from .identity import channel_of, speaker
-from .shippers import shipped
+from .shippers import logged, shipped
 
 _WHOLE = regex.compile(r"\d{1,18}")
 _SECONDS = regex.compile(r"\d{1,18}(?:\.\d{1,12})?")
@@ -30,7 +30,7 @@ def json_line(text: str) -> Layer | None:
         return None
     if not isinstance(entry, dict):
         return None
-    for reader in (_journal_json, _klog_json, shipped, _docker_json, _engine_json, _ray_json, _access_json):
+    for reader in (_journal_json, _klog_json, shipped, _docker_json, _engine_json, _ray_json, _access_json, logged):
         layer = reader(entry)
         if layer is not None:
             return layer
@@ -115,15 +115,16 @@ def _engine_json(entry: dict[str, Any]) -> Layer | None:
 def _klog_json(entry: dict[str, Any]) -> Layer | None:
     if isinstance(entry.get("kubernetes"), dict):  # an application's line, labelled by an agent
         return None
-    if not (isinstance(entry.get("ts"), int | float) and isinstance(entry.get("msg"), str) and entry["ts"] < 1e18):
-        return None
+    when = entry.get("ts")
+    if not (isinstance(when, int | float) and isinstance(entry.get("msg"), str) and 1e11 < when < 1e18):
+        return None  # in seconds it is zap's
     rest = [f'"{entry["msg"]}"']
     for key, value in entry.items():
         if key not in ("ts", "msg", "v", "caller", "logger"):
             rest.append(f"{key}={json.dumps(value, ensure_ascii=False)}")
     level = "ERROR" if "err" in entry else "INFO"
     return Layer(
-        " ".join(rest), stamps.instant(entry["ts"] / 1000.0, "klog"), "kubelet", level=level,
+        " ".join(rest), stamps.instant(when / 1000.0, "klog"), "kubelet", level=level,
         logger=str(entry.get("caller") or ""),
     )  # fmt: skip
 

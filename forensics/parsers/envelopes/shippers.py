@@ -10,7 +10,7 @@ one key. A row of a CSV export is such an object too.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,12 @@ _MESSAGE = (
     "log", "message", "msg", "textpayload", "raw", "line", "body", "logmessage", "logentry", "eventoriginal",
     "content", "text", "event",
 )  # fmt: skip
+_FAULT = ("error", "err", "errormessage", "exception", "excinfo", "stacktrace", "stack", "stderr")
+"""What went wrong, beside the message or instead of one."""
+_OTHERWISE = ("output", "stdout", "description", "detail", "details")
+"""Where an entry that has none of these says what it says."""
+_FAULT_WORDS = 3
+"""A code or a flag is no message."""
 _TIME = (
     "timestamp", "time", "ts", "timegeneratedutc", "date", "datetime", "timegenerated", "timens", "tsns", "timestampns",
     "eventtime",
@@ -61,6 +67,11 @@ _WRAPPERS = frozenset({
     "resourcesstring", "attributesstring", "labelsstring", "structuredmetadata",
 })  # fmt: skip
 """Objects whose keys count as the entry's own."""
+AUTHORS = frozenset({
+    "user", "user_profile", "username", "user_id", "author", "sender", "from", "from_name", "display_name", "reporter",
+})  # fmt: skip
+"""Keys that name who wrote something; a log's entry has none, or a level beside it."""
+_LEVELS = ("level", "severity", "levelname", "lvl", "loglevel")
 _TAGS = ("tags", "ddtags")
 _SPLIT = regex.compile(r"[^a-z0-9]+")
 _NUMBER = regex.compile(r"\d{9,19}(?:\.\d{1,9})?(?:[eE]\+?\d{1,2})?")
@@ -74,6 +85,7 @@ _AMERICAN = regex.compile(
 )
 _SPACED = regex.compile(
     r"(?P<date>\d{4}[-/]\d\d[-/]\d\d),? (?P<time>\d\d:\d\d:\d\d(?:[.,]\d+)?)(?P<zone> ?(?:UTC|GMT|Z|[+-]\d\d:?\d\d)?)"
+    r"(?: [A-Z]{3,4})?"  # Go writes the zone twice
 )
 
 
@@ -142,12 +154,34 @@ def shipped(entry: Mapping[str, Any], certain: bool = False) -> Layer | None:
     return Layer(text, stamp, channel, ident, level, scope=scope, machine=bool(channel))
 
 
+def message_of(entry: Mapping[str, Any]) -> str | None:
+    """What an entry says, as it stands in it."""
+    return _message(flat(entry))
+
+
+def logged(entry: Mapping[str, Any]) -> Layer | None:
+    """The line of any other logger that writes objects: a message and a time, and nobody who wrote it."""
+    names = {key.lower() for key in entry}
+    if "role" in names or (names & AUTHORS and not names & frozenset(_LEVELS)):
+        return None
+    layer = shipped(entry, certain=True)
+    return layer if layer is not None and layer.stamp is not None else None
+
+
 def _message(keys: Mapping[str, Any]) -> str | None:
+    """The message, and what went wrong where a key of its own says it."""
+    fault = _words(keys, _FAULT)
     for name in _MESSAGE:
         value = keys.get(name)
         if isinstance(value, str) and value:
-            return value
-    return None
+            told = fault is None or fault in value or value.startswith("{")
+            return value if told else f"{value}\n{fault}" if "\n" in str(fault) else f"{value}: {fault}"
+    return fault or (_words(keys, _OTHERWISE) if "prompt" not in keys else None)
+
+
+def _words(keys: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    values = (keys.get(name) for name in names)
+    return next((v for v in values if isinstance(v, str) and len(v.split()) >= _FAULT_WORDS), None)
 
 
 def _inner(message: str) -> Mapping[str, Any] | None:
