@@ -90,6 +90,19 @@ def plain_pod(line: str) -> Cells | None:
     return {name.upper(): value or "" for name, value in found.groupdict().items()} if found else None
 
 
+_AGE = r"(?:(?:\d{1,9}[smhdy])+|<unknown>|<invalid>)(?: \(x\d+ over \S+\))?"
+_PLAIN_EVENT = regex.compile(
+    rf"\s*(?:(?P<namespace>[a-z0-9-]+)\s+)?(?P<last>{_AGE})\s+(?P<type>Normal|Warning)\s+(?P<reason>[A-Z]\w+)"
+    r"\s+(?P<object>[A-Za-z][\w.]*/\S+)\s+(?P<message>\S.*)"
+)
+
+
+def plain_event(line: str) -> Cells | None:
+    """A row of `kubectl get events` whose header a filter took away."""
+    found = _PLAIN_EVENT.fullmatch(line.rstrip())
+    return {name.upper(): value or "" for name, value in found.groupdict().items()} if found else None
+
+
 def table_events(lines: Lines, source: str) -> Iterator[Event]:
     """Facts of one or more tables. A line that is no row goes on with the message of the row above it."""
     read: _Reader | None = None
@@ -103,9 +116,10 @@ def table_events(lines: Lines, source: str) -> Iterator[Event]:
         elif not line.strip() or _PROMPT.match(line):
             open_row = False
         elif header is None:
-            plain = plain_pod(line)
-            if plain is not None:
-                rows.append((plain, number, number, _pod))
+            if (pod := plain_pod(line)) is not None:
+                rows.append((pod, number, number, _pod))
+            elif (event := plain_event(line)) is not None:
+                rows.append((event, number, number, _event))
         elif read is _event and not _is_event_row(header, line):
             if open_row:
                 cells, first, _, reader = rows.pop()

@@ -11,7 +11,7 @@ from ..sources import Format, Head
 from .k8s_containers import Lines
 from .k8s_describe import object_events, starts_object, starts_state, state_events, state_goes_on
 from .k8s_objects import quoted
-from .k8s_tables import is_known, plain_pod, reader_of, table_events
+from .k8s_tables import is_known, plain_event, plain_pod, reader_of, table_events
 from .tables import header_of
 
 _NAMED_ROW = regex.compile(
@@ -60,7 +60,7 @@ def sniff_table(head: Head) -> int:
         header = header_of(line)
         if header is not None and reader_of(header) is not None:
             return 93
-    if lines and all(plain_pod(line) for line in lines):
+    if lines and all(plain_pod(line) or plain_event(line) for line in lines):
         return 85
     header = header_of(lines[0]) if lines else None
     if header is not None and is_known(header):

@@ -17,7 +17,7 @@ from ..sources import HEAD_BYTES, HEAD_LINES, Format, Head, identify
 from . import notes, prose
 from .commands import owner_of, title_of
 from .newest_first import placed_all
-from .shapes import SHAPES, STATES, Shape, is_fence, may_begin, speaks
+from .shapes import EVENTS, SHAPES, STATES, Shape, is_fence, may_begin, speaks
 
 NAME = "mixed"
 """Id of the format of such a file in the list of sources."""
@@ -97,7 +97,10 @@ def cut(head: Head, data: bytes, whole: Format | None, formats: tuple[Format, ..
         return None
     lines = tuple(line.rstrip("\r") for line in text.split("\n"))
     printed = prose.is_output(head.path)
-    parts = [part if printed and part.shape == STATES else _identified(part, lines, formats) for part in _parts(lines)]
+    parts = [
+        part if printed and part.shape in (STATES, EVENTS) else _identified(part, lines, formats)
+        for part in _parts(lines)
+    ]
     documents = _runs([part for part in parts if part.form is not None], parts, lines)
     if not documents or not _is_mixed(documents, parts, lines, whole):
         return None

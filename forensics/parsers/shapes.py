@@ -17,7 +17,7 @@ from .commands import is_command
 from .dates import is_time
 from .docker import is_ps_header
 from .k8s_describe import starts_object, starts_state, state_goes_on
-from .k8s_tables import reader_of
+from .k8s_tables import plain_event, reader_of
 from .layer import clean
 from .nvidia_text import is_listed
 from .records import unwrap
@@ -25,8 +25,8 @@ from .sections import begins_output
 from .tables import header_of
 
 Lines = Sequence[str]
-STATES = "container states"
-"""Shape of a few lines, which a prompt may hold as well."""
+STATES, EVENTS = "container states", "rows of events"
+"""Shapes of a few lines, which a prompt may hold as well."""
 _AHEAD = 400
 """Lines within which a message inside a described object ends."""
 _ERROR = regex.compile(r"Traceback \(most recent call last\):|[A-Za-z_][\w.]*(?:Error|Exception): \S|Killed$|Aborted ")
@@ -105,6 +105,12 @@ def _row_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
     return belongs
 
 
+def _is_event_row(lines: Lines, index: int) -> bool:
+    """The first row of a table of events whose header was filtered away."""
+    before = lines[index - 1] if index else ""
+    return plain_event(lines[index]) is not None and header_of(before) is None and plain_event(before) is None
+
+
 def _csv_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
     commas = lines[first].count(",")
     return lambda index: lines[index].count(",") == commas or not lines[index].strip() or is_time(lines[index])
@@ -146,6 +152,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("described object", starts_object, _object_goes_on),
     Shape(STATES, starts_state, state_goes_on, exact=True),
     Shape("table", _is_table, _row_goes_on),
+    Shape(EVENTS, _is_event_row, lambda lines, first: lambda i: plain_event(lines[i]) is not None, exact=True),
     Shape("nvidia-smi", _is_box, _box_goes_on, exact=True),
     Shape("nvidia-smi -L", _is_list, lambda lines, first: lambda index: is_listed(lines[index]), exact=True),
     Shape(
@@ -171,6 +178,7 @@ SHAPES: tuple[Shape, ...] = (
 
 _HINT = re.compile(
     rb"\n(?:Name: +\S|[ ]*(?:Last )?State: +[RWT]|"
+    rb"(?:[a-z0-9-]+[ \t]+)?\d\w*(?: \(x\d+ over \w+\))?[ \t]+(?:Normal|Warning)[ \t]|"
     rb"NAME(?:S|SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |"
     rb"GPU \d+: |=====|timestamp, |index, |apiVersion: |[{\[]\r?\n|# (?:HELP|TYPE) |"
     rb"\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |"

@@ -229,3 +229,21 @@ def test_header_needs_upper_case() -> None:
     assert header_of("NAME  READY") is not None
     assert header_of("Name  Ready") is None
     assert header_of("NAME") is None
+
+
+ROWS = """\
+12m         Normal    Preempted          pod/ocr-2      Preempted by pod 5b0e on node n1
+llm   3m (x4 over 9m)   Warning   Unhealthy   Pod/chat-0   Liveness probe failed: timeout
+"""
+
+
+def test_events_whose_header_was_filtered_away() -> None:
+    first, second = (event for event in read(ROWS) if event.kind == "k8s_event")
+    assert (first.text, first.scope.pod) == ("Preempted: Preempted by pod 5b0e on node n1", "ocr-2")
+    assert (second.scope.namespace, second.scope.pod, second.fields["count"]) == ("llm", "chat-0", 4)
+    assert k8s_text.sniff_table(make_head("x", ROWS.encode(), True)) == 85
+
+
+@pytest.mark.parametrize("line", ["12m after it Normal work went on", "Normal Preempted pod/x gone", "3m Normal reason pod/x y"])
+def test_what_is_no_row_of_events(line: str) -> None:
+    assert read(line) == ()

@@ -270,3 +270,17 @@ def test_states_in_what_a_program_printed(tmp_path: Path) -> None:
     (tmp_path / "vllm.log").write_text(LOG + STATES + LOG)
     (item,) = read_bundle(Bundle((str(tmp_path / "vllm.log"),)), ())
     assert not any(event.kind == "container_terminated" for event in item.parsed.events)
+
+
+ROWS = """12m         Normal    Preempted   pod/ocr-2   Preempted by pod 5b0e on node n1
+12m         Normal    Killing     pod/ocr-2   Stopping container ocr
+"""
+
+
+@pytest.mark.parametrize("before", ["Our batch pod is gone again:\n", "$ kubectl get events | grep ocr-2\n", f"{LOG}\n"])
+def test_rows_of_events_without_a_header(tmp_path: Path, before: str) -> None:
+    (tmp_path / "x.txt").write_text(f"{before}{ROWS}Any idea?\n")
+    (item,) = read_bundle(Bundle((str(tmp_path / "x.txt"),)), ())
+    first = before.count("\n") + 1
+    told = [(e.locator.line, e.fields["reason"]) for e in item.parsed.events if e.kind == "k8s_event"]
+    assert told == [(first, "Preempted"), (first + 1, "Killing")]
