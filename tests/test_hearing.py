@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forensics.pipeline import Reading, read
+from forensics.pipeline import Reading, analyze, read
 
 NOTES = "Hello, the service on box 7 went away again tonight.\n\n{line}\n\nI have no idea what it wants from us.\n"
 OWN = (
@@ -62,3 +62,19 @@ def test_sentences_beside_real_sources_are_told(tmp_path: Path) -> None:
     found = reading(tmp_path, {"mail-from-ops.txt": text, "pods.txt": PODS})
     (error,) = (f for f in found.findings if f.signature == "vllm.argparse_error")
     assert error.quoted or error.hearsay
+
+
+def test_an_exception_of_which_only_the_last_echo_follows(tmp_path: Path) -> None:
+    """A pasted chain without any header: the first exception decides, its echo is a consequence."""
+    text = """Traceback (most recent call last):
+  File "/opt/vllm/core/scheduler.py", line 12, in _step
+    left = budget // count
+TypeError: unsupported operand type(s) for //: 'NoneType' and 'int'
+
+The above exception was the direct cause of the following exception:
+
+vllm.engine.async_llm_engine.AsyncEngineDeadError: Background loop has errored already.
+"""
+    (tmp_path / "paste.txt").write_text(text)
+    verdict = analyze(tmp_path / "paste.txt").to_dict()["verdict"]
+    assert (verdict["cause"], verdict["confidence"]) == ("app_bug", "likely")

@@ -254,12 +254,13 @@ def _crash(draft: _Draft, last_sign: int) -> Event | None:
     """An exception that ended the program: it left the outermost frame, the run never got ready after it, or it is the
     last word of the log and no request's.
     """
-    for event in draft.events:
+    for place, event in enumerate(draft.events):
         if event.kind == "traceback" and event.complete and event.locator.order > last_sign:
             frames = event.fields.get("frames", ())
             left = bool(frames) and str(frames[0]).endswith(":<module>")
             starting = draft.ready is None and draft.activity is None and draft.phase is not Phase.UNKNOWN
-            last = event is draft.events[-1] and not any(_OF_A_REQUEST.search(str(frame)) for frame in frames)
+            last = all(later.fields.get("chained") for later in draft.events[place + 1 :])
+            last = last and not any(_OF_A_REQUEST.search(str(frame)) for frame in frames)
             if draft.shutdown is None and (left or starting or (last and frames)):
                 return event
     return None

@@ -129,6 +129,8 @@ class _Assembler:
             self._frame(speaker, record, text)
         elif speaker.block is not None:
             self._inside(speaker, speaker.block, record, text)
+        elif speaker.chain and _EXCEPTION.fullmatch(text):
+            self._last_line_only(speaker, record, text)
 
     def finish(self) -> Assembled:
         for speaker in self.speakers.values():
@@ -146,6 +148,13 @@ class _Assembler:
         speaker.chain = False
         if before in ("", "Original", "Exception Group"):
             self._take(speaker.block, record)
+
+    def _last_line_only(self, speaker: _Speaker, record: Record, text: str) -> None:
+        """What was raised from the exception before it, where whoever pasted it left out its frames."""
+        block = _Block(record, headed=True, chained=True)
+        speaker.chain = False
+        self._take(block, record)
+        self._close(speaker, block, record, text)
 
     def _frame(self, speaker: _Speaker, record: Record, text: str) -> None:
         if speaker.block is None:

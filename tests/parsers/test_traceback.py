@@ -233,3 +233,11 @@ def test_real_failures_of_python_are_read(captures: Path) -> None:
         expected = text.count("Traceback (most recent call last)") + text.count("Fatal Python error")
         assert len(found) == expected, path.name
         assert all(event.complete and event.fields["exception"] for event in found), path.name
+
+
+def test_what_was_raised_from_an_exception_may_come_without_frames() -> None:
+    """People leave out the second traceback: its last line is still the later of two, not talk."""
+    chain = "\nThe above exception was the direct cause of the following exception:\n\n"
+    first, second = assemble(RAW + chain + "engine.errors.EngineDeadError: see above\n").events
+    assert (first.fields["chained"], second.fields["chained"], second.kind) == (False, True, "traceback")
+    assert second.text == "engine.errors.EngineDeadError: see above"
