@@ -80,6 +80,26 @@ def test_memory_of_others(sentences: str, allocated: float, others: float) -> No
     assert gpu.others_gib(fields) == pytest.approx(others)
 
 
+def others(sentences: str, allocated: float, free: float, total: float = 95.0) -> float:
+    return gpu.others_gib(
+        {"process_sentences": sentences, "allocated_gib": allocated, "gpu_free_gib": free, "gpu_total_gib": total}
+    )
+
+
+def test_nobody_holds_what_the_own_allocator_holds() -> None:
+    """NCCL, graphs and workspaces may exceed four GiB: an entry that leaves no room for our own figures is ours."""
+    entry = "Process 770113 has {} GiB memory in use. ".format
+    assert others(entry(93.7), 86.0, 1.24) == 0.0, "the only one, ten GiB above torch's figures"
+    assert others(entry(70.0), 12.0, 1.2) == pytest.approx(70.0), "a real neighbour, beside whom our own are not listed"
+    assert others(entry(93.7), 0.4, 1.24) == 0.0, "nothing is left for a second process, not even a context"
+    assert others(entry(46.2) + entry(47.1), 44.0, 1.5) == pytest.approx(47.1), "two ranks on one card"
+    assert others(entry(60.0) + entry(20.0) + entry(12.0), 11.0, 2.0) == pytest.approx(80.0), "two neighbours"
+    assert others(entry(19.3) + entry(18.9), 18.6, 0.1, 19.5) < 0.5, "a slice: NVML lists the neighbouring slices too"
+    this = "Including non-PyTorch memory, this process has 19.35 GiB memory in use. "
+    assert others(entry(18.0) + this, 18.6, 0.1, 19.5) < 0.5, "a slice, with ourselves named"
+    assert others(entry(30.0) + this, 18.6, 0.1, 49.5) == pytest.approx(30.0), "a neighbour beside us"
+
+
 @pytest.mark.parametrize(
     ("frames", "site"),
     [

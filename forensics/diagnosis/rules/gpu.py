@@ -6,6 +6,7 @@ B reserved but unallocated, F free on the device, T total, r requested.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -25,6 +26,8 @@ _THIS_PROCESS = regex.compile(r"this process has ([\d.]+ (?:bytes|KiB|MiB|GiB)) 
 _GIB = 1024**3
 CONTEXT_GIB = 3.0
 """CUDA contexts, NCCL buffers and workspaces of one engine, outside of torch's pool."""
+OUTSIDE_POOL_GIB = 4.0
+"""As above with graphs: an entry of NVML so far above torch's own figures can still only be ourselves."""
 MUCH_OUTSIDE_GIB = 8.0
 """More than any engine takes outside of torch's pool: somebody else is on the card."""
 MIN_FOREIGN_MIB = 256.0
@@ -245,20 +248,25 @@ def unallocated_gib(fields: Mapping[str, Any]) -> float:
 
 
 def others_gib(fields: Mapping[str, Any]) -> float:
-    """Memory that other processes hold on the GPU.
+    """Memory that other processes hold on the GPU, and never more than the card has beside what is our own.
 
     In a container torch cannot recognise its own host pid and lists itself as `Process <pid>`: without a “this
-    process” sentence, the entry that fits the allocator's own figures is ourselves.
+    process” sentence, the smallest entry that holds the allocator's own figures may be ourselves. It is when it
+    comes near them, and when the card has no room for it beside them. On a MIG slice NVML lists the whole card.
     """
     sentences = str(fields.get("process_sentences") or "")
     total = float(fields.get("gpu_total_gib") or 0.0)
     sizes = [size_bytes(size) / _GIB for _, size in _OTHER_PROCESS.findall(sentences)]
     if total and any(size > total for size in sizes):
         return 0.0  # NVML had no figure
-    if not sizes or _THIS_PROCESS.search(sentences):
-        return sum(sizes)
+    taken = total - float(fields.get("gpu_free_gib") or 0.0) if total else math.inf
     own = float(fields.get("allocated_gib") or 0.0) + unallocated_gib(fields)
-    fitting = [size for size in sizes if own - 0.1 <= size <= own + 4.0]
-    if fitting:
-        sizes.remove(min(fitting))
-    return sum(sizes)
+    told = _THIS_PROCESS.search(sentences)
+    if told is not None:
+        own = size_bytes(told[1]) / _GIB
+    else:
+        us = min((size for size in sizes if size >= own - 0.1), default=None)
+        if us is not None and (us <= own + OUTSIDE_POOL_GIB or sum(sizes) + own > taken + 0.1):
+            sizes.remove(us)
+            own = us
+    return max(0.0, min(sum(sizes), taken - own))
