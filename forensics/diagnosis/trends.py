@@ -22,6 +22,9 @@ MAX_POINTS = 300
 MIN_POINTS = 8
 MIN_CLIMB_POINTS = 12
 MIN_CLIMB_S = 20 * 60
+MIN_STEADY_POINTS = 6
+MIN_STEADY_S = 3 * 3600
+"""A few samples are enough where every one of them is higher than the last, for hours, and by much."""
 BARS = "▁▂▃▄▅▆▇█"
 
 Point = tuple[float, float, int]
@@ -105,10 +108,11 @@ def segments(points: Sequence[Point], scale: float) -> list[list[Point]]:
 
 def is_leak_like(points: Sequence[Point], scale: float) -> bool:
     """A steady climb that is not a rise to a plateau: all thirds climb, the last at least half as fast as the whole."""
-    if len(points) < MIN_CLIMB_POINTS or points[-1][0] - points[0][0] < MIN_CLIMB_S:
+    few = len(points) < MIN_CLIMB_POINTS
+    if len(points) < MIN_STEADY_POINTS or points[-1][0] - points[0][0] < (MIN_STEADY_S if few else MIN_CLIMB_S):
         return False
     rise = median(v for _, v, _ in points[-3:]) - median(v for _, v, _ in points[:3])
-    if rise < 0.03 * scale:
+    if rise < (0.1 if few else 0.03) * scale or (few and any(b[1] <= a[1] for a, b in pairwise(points))):
         return False
     third = len(points) // 3
     whole = theil_sen_per_h(points)

@@ -76,6 +76,29 @@ def test_a_steady_climb_under_flat_traffic_is_a_leak(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "gpu_oom.leak"
 
 
+@pytest.mark.parametrize(
+    ("every_h", "values", "leaks"),
+    [
+        (2, [31_000 + 4_800 * i for i in range(9)], True),
+        (1, [44_000 + 5_000 * i for i in range(7)], True),
+        (2, [31_000 + 9_600 * i for i in range(5)], False),
+        (2, [31_000, 42_000, 40_000, 55_000, 53_000, 61_000, 64_000, 69_000], False),
+        (2, [68_000 + 500 * i for i in range(9)], False),
+        (0.1, [31_000 + 4_800 * i for i in range(9)], False),
+    ],
+    ids=["every two hours", "every hour", "too few", "up and down", "a little", "within an hour"],
+)
+def test_a_few_samples_tell_a_leak_when_all_of_them_climb_for_hours(
+    b: ModuleType, every_h: float, values: list[float], leaks: bool
+) -> None:
+    """Somebody wrote the number down now and then: effect and duration count, not how often it was read."""
+    step = every_h * HOUR
+    w = served(b, len(values) * step + 0.4 * step)
+    w.series("gpu_memory_used_mib", [(step * (1 + i), v) for i, v in enumerate(values)], "gpu.csv", Scope(gpu="0"))
+    w.series("gpu_memory_total_mib", [(0, 81_559.0)], "gpu.csv", Scope(gpu="0"))
+    assert ("gpu_leak" in concluded(b, w)) is leaks
+
+
 def test_a_climb_with_growing_traffic_is_load(b: ModuleType) -> None:
     """The same curve, with four times the requests at its end."""
     w = served(b, 20 * HOUR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from statistics import median
 
 import regex
@@ -211,11 +212,17 @@ def _last_climb(case: Case, column: Samples, moment: float, scale: float, age_s:
     if case.shaky(column.source, column.layer):
         parts = trends.segments(trends.points_of(column), scale)
         longest = max((trends.after_start(part) for part in parts[:-1]), key=len, default=[])
-        if len(longest) >= trends.MIN_CLIMB_POINTS:
+        if _tells(longest, scale):
             return longest
     segment = trends.after_start(trends.segment_before(column, moment, scale))
-    fresh = bool(segment) and moment - segment[-1][0] <= age_s
-    return segment if fresh and len(segment) >= trends.MIN_CLIMB_POINTS else []
+    pace_s = median(b[0] - a[0] for a, b in pairwise(segment)) if len(segment) > 1 else 0.0
+    fresh = bool(segment) and moment - segment[-1][0] <= max(age_s, 1.5 * pace_s)
+    return segment if fresh and _tells(segment, scale) else []
+
+
+def _tells(segment: list[trends.Point], scale: float) -> bool:
+    """Whether so many samples tell a climb from a plateau."""
+    return len(segment) >= trends.MIN_CLIMB_POINTS or trends.is_leak_like(segment, scale)
 
 
 def _total(case: Case, column: Samples) -> float | None:
@@ -290,7 +297,7 @@ def counted_climb(case: Case, death: Death, least_mib: float) -> Finding | None:
             continue
         scale = max(column.values, default=0.0) or 1.0
         segment = trends.segment_before(column, death.time_s or 0.0, scale)
-        if len(segment) < trends.MIN_CLIMB_POINTS or not trends.is_leak_like(trends.thin(segment), scale):
+        if not trends.is_leak_like(trends.thin(segment), scale):
             continue
         climb = _climb_fields(segment, "mib")
         if climb["climb_mib"] >= least_mib:
