@@ -53,6 +53,12 @@ WEAK = frozenset(
         "ecs.health_check_failed",
         "kernel.amdgpu_ring_timeout",
         "kernel.amdgpu_reset",
+        "nvidia.smi_gpu_silent",
+        "host.typed_kill",
+        "nvidia.smi_driver_unreachable",
+        "nccl.connect_failed",
+        "host.illegal_instruction",
+        "torch.cuda_init_unknown",
         "kernel.fork_rejected",
         "k8s.taint_eviction",
         "trtllm.executor_oom",
@@ -75,7 +81,6 @@ LOAD_SIGNS = frozenset(
         "sglang.pool_high",
     }
 )
-UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.config_exception"})
 UNKNOWN_ERRORS = frozenset({"derived.uncaught_exception", "derived.request_exception", "derived.config_exception"})
 """Errors that no signature knows: never more than likely."""
 NO_FAULT = ("healthy", "insufficient_evidence")

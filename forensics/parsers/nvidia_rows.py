@@ -47,6 +47,8 @@ _TEXTS = {
     "clocks_throttle_reasons.active": "clocks_event_reasons",
 }  # fmt: skip
 _LOST = ("GPU is lost", "Unknown Error", "GPU requires reset", "GPU requires restart")
+SILENT_COLUMNS = 3
+"""One sensor may fail; where so many values fail and none is read, the card does not answer."""
 _BUS = regex.compile(r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.[0-9A-Fa-f])?")
 
 
@@ -195,8 +197,11 @@ class GpuTable:
         if known is None:
             state = self._states[gpu].fields
             label = f"GPU {state['index']} ({gpu})" if "index" in state else f"GPU {gpu}"
+            failed = sum(cell.strip("[] ") == text for cell in row.cells)
+            read = sum(number(row.cells[i]) is not None for i, name in self._values if name != "gpu_memory_total_mib")
+            reach = f" in all {failed} columns" if failed >= SILENT_COLUMNS and not read else ""
             self._lost[gpu, text] = Event(
-                Locator(self._source, row.line, row.line), "log", "nvidia", f"{label}: [{text}]",
+                Locator(self._source, row.line, row.line), "log", "nvidia", f"{label}: [{text}]{reach}",
                 (stamp,) if stamp else (), Scope(gpu=gpu), raw=row.raw,
             )  # fmt: skip
         elif row.line not in (known.locator.line, known.last_line):

@@ -8,6 +8,7 @@ read as a log (drivers 470 to 610).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import regex
 
@@ -169,6 +170,8 @@ class _Reader:
             temperature, power, self.driver or "[N/A]",
         )  # fmt: skip
         self.gpus.add(Row(number, cells, self.stamp, line))
+        if "ERR!" in line and not lost:
+            self.notes.append(replace(self._note(number, line.strip()), scope=Scope(gpu=first["index"])))
 
     def _instance(self, number: int, line: str, found: regex.Match[str]) -> None:
         """A MIG instance; compute instances of one GPU instance share its memory, so it is told once."""

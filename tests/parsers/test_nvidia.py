@@ -214,6 +214,26 @@ def test_the_boxed_table() -> None:
     assert list(series(parsed, "gpu_memory_used_mib")[0].values) == [15278.0]
 
 
+def test_a_card_that_answers_with_errors() -> None:
+    """The row of the box is kept as it is printed: one failed sensor is not a silent card."""
+    silent = "| N/A  ERR!  ERR!            ERR! /  ERR! |   15278MiB /  46068MiB |    ERR!      Default |"
+    lost = next(line for line in BOX_570.split("\n") if "GPU is lost" in line)
+    parsed = view(BOX_570.replace(lost, silent))
+    (note,) = [event for event in parsed.events if "ERR!" in event.text]
+    assert (note.text, note.scope.gpu) == (silent, "1")
+
+
+def test_a_row_without_a_single_value() -> None:
+    """Every sensor of the card failed: that is told, and one failed sensor is not."""
+    good = f"{HEADER}\n2026/11/29 21:25:17.100, 3, {UUID}, 9000 MiB, 46068 MiB, 40 %, 80.00 W\n"
+    for cells, told in (
+        ("{0}, 46068 MiB, {0}, {0}", "[Unknown Error] in all 3 columns"),
+        ("9000 MiB, 46068 MiB, 40 %, {0}", "[Unknown Error]"),
+    ):
+        parsed = table(f"{good}2026/11/29 21:25:27.100, 3, {UUID}, {cells.format('[Unknown Error]')}")
+        assert [e.text for e in parsed.events if e.kind == "log"] == [f"GPU 3 ({UUID}): {told}"]
+
+
 def test_older_and_newer_boxes() -> None:
     """Driver 470 is narrower, 610 renames the header; MIG instances share memory and are told once."""
     old = view(BOX_470)

@@ -1,0 +1,59 @@
+"""What a cloud's own tools answer about a machine: that it was taken back, stopped or scheduled for maintenance.
+
+Shapes: EC2 `describe-spot-instance-requests`, `describe-instances` (`StateReason`) and `describe-instance-status`
+(`Events`), EventBridge (`detail-type`), Compute Engine operations (`operationType`), Azure scheduled events
+(`EventType`). Every notice is an object in which one key says what happened; its siblings say when, and in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import regex
+
+from ..model import Event, Locator, Parsed
+from ..sources import Format, Head
+from .envelopes.shippers import moment
+from .json_yaml import read_json
+from .located import Array, Object, text_at
+
+_TELLING = ("Code", "detail-type", "operationType", "EventType")
+"""Keys that say what happened, by a word of the cloud's list."""
+_IN_WORDS = ("Message", "Description", "statusMessage")
+_WHEN = ("UpdateTime", "time", "startTime", "insertTime", "NotBefore")
+_MARK = regex.compile(
+    r'"(?:SpotInstanceRequests|InstanceStatuses|StateReason|StateTransitionReason|detail-type|operationType|EventType)"\s*:'
+)
+_CODE_IN_WORDS = regex.compile(r'"Code"\s*:\s*"(?:instance|system|marked-for|Server\.|Client\.)[\w.-]+"')
+
+
+def read(text: str, source: str) -> Parsed:
+    """A `log` event on `host` for each notice: `"Code": "<word>" <what it says>`."""
+    return Parsed(tuple(event for document in read_json(text) for event in _notices(document.value, source)))
+
+
+def _notices(value: Any, source: str) -> Iterator[Event]:
+    if isinstance(value, Array):
+        for item in value:
+            yield from _notices(item, source)
+    if not isinstance(value, Object):
+        return
+    key = next((key for key in _TELLING if isinstance(value.get(key), str)), "")
+    if key:
+        words = next((text_at(value, name) for name in _IN_WORDS if name in value), "")
+        stamp = next((found for name in _WHEN if (found := moment(text_at(value, name))) is not None), None)
+        line = value.lines.get(key, value.line)
+        told = f'"{key}": "{value[key]}"' + (f" {words}" if words else "")
+        yield Event(Locator(source, line, line), "log", "host", told, (stamp,) if stamp else (), raw=told)
+    for item in value.values():
+        yield from _notices(item, source)
+
+
+def sniff(head: Head) -> int:
+    if head.text.lstrip()[:1] not in ("{", "["):
+        return 0
+    return 60 if _MARK.search(head.text) or _CODE_IN_WORDS.search(head.text) else 0
+
+
+FORMAT = Format("cloud.notice", "answer of a cloud about its machines", sniff, read, 16 << 20, begins="{[", most=60)

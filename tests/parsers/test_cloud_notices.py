@@ -1,0 +1,62 @@
+"""Answers of clouds about their machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from forensics.parsers import cloud_notices
+from forensics.sources import make_head
+
+REQUEST = """\
+{
+    "SpotInstanceRequests": [
+        {
+            "State": "closed",
+            "Status": {
+                "Code": "instance-terminated-by-price",
+                "Message": "The Spot price is above your maximum.",
+                "UpdateTime": "2026-05-12T09:30:00.000Z"
+            }
+        }
+    ]
+}
+"""
+
+
+def test_a_request_says_what_became_of_it() -> None:
+    """The code, the words beside it, its line and its time."""
+    (event,) = cloud_notices.read(REQUEST, "spot.json").events
+    assert event.text == '"Code": "instance-terminated-by-price" The Spot price is above your maximum.'
+    assert (event.locator.line, event.channel, len(event.stamps)) == (6, "host", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            '{"Reservations": [{"Instances": [{"StateReason": {"Code": "Server.SpotInstanceTermination", "Message": "x"}}]}]}',
+            ['"Code": "Server.SpotInstanceTermination" x'],
+        ),
+        (
+            '{"detail-type": "EC2 Spot Instance Interruption Warning", "time": "2026-05-12T09:30:00Z"}',
+            ['"detail-type": "EC2 Spot Instance Interruption Warning"'],
+        ),
+        (
+            '[{"operationType": "compute.instances.preempted", "statusMessage": "Instance was preempted."}]',
+            ['"operationType": "compute.instances.preempted" Instance was preempted.'],
+        ),
+        ('{"Events": [{"EventType": "Preempt", "EventId": "A1"}]}', ['"EventType": "Preempt"']),
+        ('{"Status": {"Code": "instance-terminated-no-capacity", ', ['"Code": "instance-terminated-no-capacity"']),
+        ('{"models": [{"id": "chat"}]}', []),
+        ('{"SpotInstanceRequests": 7, "Code": ["x"]}', []),
+    ],
+    ids=["instance", "event bridge", "gce", "azure", "cut off", "nothing", "other types"],
+)
+def test_shapes(text: str, told: list[str]) -> None:
+    assert [event.text for event in cloud_notices.read(text, "x.json").events] == told
+
+
+def test_recognised_by_its_keys() -> None:
+    assert cloud_notices.sniff(make_head("x.json", REQUEST.encode(), True)) == 60
+    assert cloud_notices.sniff(make_head("x.json", b'{"error": {"Code": "bad"}}', True)) == 0
+    assert cloud_notices.sniff(make_head("x.txt", b'the "EventType": "Preempt" of Azure', True)) == 0
