@@ -210,12 +210,14 @@ def _chain(top: Hypothesis, explained: Sequence[Finding], deaths: Sequence[Death
 def first_cause(hypothesis: Hypothesis) -> Finding | None:
     """The line that a reader should look at first: the earliest decisive finding, printed lines before derived ones.
 
+    Findings that fix only the family of a cause count where there are no others.
     Where a line marks the onset of the same thing (the head of a kernel's report, the kubelet's order), it is that one.
     """
     if not hypothesis.decisive:
         ends = [f for f in hypothesis.supporting if f.signature == "derived.unexplained_exit"]
         return min(ends, key=evidence_stage.order, default=None)
-    ground = [base for f in hypothesis.decisive for base in (f.rests_on or (f,))]
+    firm = [f for f in hypothesis.decisive if f.signature not in rank.WEAK] or hypothesis.decisive
+    ground = [base for f in firm for base in (f.rests_on or (f,))]
     earliest = min(ground, key=evidence_stage.order)
     slack_s = REPORT_DELAY_S if earliest.time.uncertainty_s <= REPORT_DELAY_S else ONSET_S  # "9m ago" is no first word
     same_moment = [f for f in ground if f.time.earliest_s <= earliest.time.latest_s + slack_s]

@@ -40,7 +40,7 @@ def _found(case: Case, names: tuple[str, ...]) -> Iterator[str]:
     runtimes = [event for event in case.events if event.channel == "runtime" or event.kind == "docker_state"]
     if any(event.fields.get("ident") == "podman" for event in runtimes) or _quadlets(case):
         yield "podman"
-    elif runtimes or any(name.startswith(("ctr:", "cid:")) for name in names):
+    elif runtimes or any(name.startswith(("ctr:", "cid:")) for name in names) or _daemon_answered(case):
         yield "docker"
     if _speaks(case, "ray"):
         yield "ray"
@@ -54,6 +54,11 @@ def _outside_containers(case: Case) -> bool:
 
 def _of_unit(event: Event) -> bool:
     return event.kind in _UNIT_KINDS or (event.kind == "pod_spec" and event.channel == "systemd")
+
+
+def _daemon_answered(case: Case) -> bool:
+    """True for what docker printed at a prompt, outside of its own log."""
+    return any("Error response from daemon" in finding.event.text for finding in case.findings)
 
 
 def _quadlets(case: Case) -> bool:

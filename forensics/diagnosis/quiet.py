@@ -17,6 +17,7 @@ from .deaths import ONE_INCIDENT_S
 from .entities import ENGINE_COMM
 from .judge import Judged, assemble, judge
 from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Phase, Trend
+from .raised import raised
 from .rules.series import FULL_PCT, rising, saturation
 
 REFUSALS = (
@@ -27,6 +28,9 @@ REFUSALS = (
     "tgi.overloaded",
     "tgi.request_too_long",
     "vllm.model_not_found",
+    "llamacpp.request_too_long",
+    "trtllm.request_too_long",
+    "sglang.request_too_long",
 )
 REFUSED = frozenset({400, 413, 422, 429})
 REFUSED_CALLS = frozenset({401, 403, 404, 405})
@@ -54,7 +58,7 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
             yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
             return
     full = () if _broke_before_stop(case) else (_saturated, _scraped_full)
-    for build in (*full, _leaking, _starved, _failing, _refused):
+    for build in (*full, _leaking, _starved, _failing, _refused, _raised):
         found = build(case)
         if found is not None:
             yield found
@@ -208,6 +212,12 @@ def _failing(case: Case) -> Incident | None:
             fields = {"exception": raised.fields.get("exception") or raised.text[:80], "failed_requests": count}
             return _alone(case, "app_bug", (conclude("request_exception", raised, fields),), life.entity)
     return None
+
+
+def _raised(case: Case) -> Incident | None:
+    """An exception that nothing surrounds: it is all that is known of the engine that raised it."""
+    found = raised(case)
+    return _alone(case, found[0], (found[1],), case.entities.of(found[1].event)) if found is not None else None
 
 
 def _failures(case: Case) -> Iterator[tuple[Life, list[Event], int]]:

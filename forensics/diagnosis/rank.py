@@ -57,6 +57,8 @@ WEAK = frozenset(
         "host.typed_kill",
         "nvidia.smi_driver_unreachable",
         "nccl.connect_failed",
+        "lmdeploy.cuda_oom",
+        "trtllm.cuda_oom",
         "host.illegal_instruction",
         "torch.cuda_init_unknown",
         "kernel.fork_rejected",

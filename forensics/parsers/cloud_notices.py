@@ -1,8 +1,9 @@
 """What a cloud's own tools answer about a machine: that it was taken back, stopped or scheduled for maintenance.
 
-Shapes: EC2 `describe-spot-instance-requests`, `describe-instances` (`StateReason`) and `describe-instance-status`
-(`Events`), EventBridge (`detail-type`), Compute Engine operations (`operationType`), Azure scheduled events
-(`EventType`). Every notice is an object in which one key says what happened; its siblings say when, and in words.
+Shapes: EC2 `describe-spot-instance-requests`, `describe-instances` (`StateReason`), `describe-instance-status`
+(`Events`) and the instance action of its metadata, EventBridge (`detail-type`), Compute Engine operations
+(`operationType`), Azure scheduled events (`EventType`). One key of each notice says what happened; its siblings say
+when, and in words.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from .envelopes.shippers import moment
 from .json_yaml import read_json
 from .located import Array, Object, text_at
 
-_TELLING = ("Code", "detail-type", "operationType", "EventType")
+_TELLING = ("Code", "detail-type", "operationType", "EventType", "action")
 """Keys that say what happened, by a word of the cloud's list."""
 _IN_WORDS = ("Message", "Description", "statusMessage")
 _WHEN = ("UpdateTime", "time", "startTime", "insertTime", "NotBefore")
 _MARK = regex.compile(
     r'"(?:SpotInstanceRequests|InstanceStatuses|StateReason|StateTransitionReason|detail-type|operationType|EventType)"\s*:'
+    r'|"action"\s*:\s*"(?:terminate|stop|hibernate)"\s*,\s*"time"'
 )
 _CODE_IN_WORDS = regex.compile(r'"Code"\s*:\s*"(?:instance|system|marked-for|Server\.|Client\.)[\w.-]+"')
 

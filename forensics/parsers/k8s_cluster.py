@@ -190,8 +190,13 @@ def node_events(node: Object, source: str) -> list[Event]:
 
 
 def _is_bad(kind: str, state: str) -> bool:
-    """Ready should be True; every other condition names a problem and should be False."""
-    return state != "True" if kind == "Ready" else state in ("True", "Unknown")
+    """What is ready or healthy should be; every other condition names a problem and should be False.
+
+    EKS' agent has `AcceleratedHardwareReady`, `NetworkingReady` and the like beside the kubelet's `Ready`.
+    """
+    if kind == "Ready":
+        return state != "True"
+    return state == "False" if kind.endswith(("Ready", "Healthy")) else state in ("True", "Unknown")
 
 
 def workload_events(workload: Object, kind: str, source: str) -> Iterator[Event]:

@@ -58,7 +58,9 @@ _COMMAND_ERRORS = regex.compile("|".join((
     r"(?:cat|ls|tail|head|dmesg|journalctl|cp|tar|grep|sudo|su|ps|df|cd|find|zcat|stat): .*"
     r"(?:No such file or directory|Permission denied|Operation not permitted|No such process|password is required|"
     r"not permitted|Is a directory|cannot (?:open|access) .*)",
-    r"Error response from daemon: .*|Cannot connect to the Docker daemon .*|error during connect: .*",
+    r"Error response from daemon: (?:No such (?:container|image|object|network|volume|service|process)\b.*"
+    r"|.* is not running.*|page not found.*|.* not found: does not exist.*)",
+    r"Cannot connect to the Docker daemon .*|error during connect: .*",
     r"Error: No such (?:object|container): .*|No journal files were (?:found|opened)\b.*|-- No entries --",
     r"Hint: You are currently not seeing messages from other users.*|\s+Users in groups .*|\s+Pass -q to turn off .*",
     r"No coredumps? found\.?|Unit \S+ could not be found\.|Permission denied.*",

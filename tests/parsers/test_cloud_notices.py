@@ -46,11 +46,12 @@ def test_a_request_says_what_became_of_it() -> None:
             ['"operationType": "compute.instances.preempted" Instance was preempted.'],
         ),
         ('{"Events": [{"EventType": "Preempt", "EventId": "A1"}]}', ['"EventType": "Preempt"']),
+        ('{"action": "terminate", "time": "2026-05-12T09:30:00Z"}', ['"action": "terminate"']),
         ('{"Status": {"Code": "instance-terminated-no-capacity", ', ['"Code": "instance-terminated-no-capacity"']),
         ('{"models": [{"id": "chat"}]}', []),
         ('{"SpotInstanceRequests": 7, "Code": ["x"]}', []),
     ],
-    ids=["instance", "event bridge", "gce", "azure", "cut off", "nothing", "other types"],
+    ids=["instance", "event bridge", "gce", "azure", "metadata", "cut off", "nothing", "other types"],
 )
 def test_shapes(text: str, told: list[str]) -> None:
     assert [event.text for event in cloud_notices.read(text, "x.json").events] == told

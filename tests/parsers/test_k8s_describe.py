@@ -213,6 +213,16 @@ Events:              <none>
 """
 
 
+def test_a_condition_that_should_be_true() -> None:
+    """What is named ready or healthy is bad when it is not; all others are bad when they are."""
+    last = next(line for line in NODE.split("\n") if line.startswith("  Ready "))
+    for name, state, bad in (("AcceleratedHardwareReady", "False", True), ("AcceleratedHardwareReady", "True", False),
+                             ("GPUMissing", "True", True), ("GPUMissing", "False", False)):  # fmt: skip
+        row = f"  {name}  {state}    Sun, 29 Nov 2026 21:20:00 +0000   Mon, 17 Aug 2026 17:27:41 +0000   Seen   GPU 3"
+        told = {e.fields["condition"] for e in read(NODE.replace(last, f"{last}\n{row}")) if e.kind == "node_condition"}
+        assert (name in told) is bad
+
+
 def test_node() -> None:
     """Conditions are read even where a cell is wider than its column."""
     events = read(NODE)

@@ -92,6 +92,9 @@ def test_errors_of_commands() -> None:
     for one in (text, "bash: nvidia-smi: command not found\n", "No journal files were found.\n-- No entries --\n",
                 "Error: No such container: vllm\n", "cat: /sys/fs/cgroup/memory.max: No such file or directory\n"):  # fmt: skip
         assert form_of(one) == "command.error"
+    assert form_of('Error response from daemon: could not select device driver "" with capabilities: [[gpu]]\n') == "", (
+        "a start that was refused is no missing output"
+    )
 
 
 @pytest.mark.parametrize(("path", "text", "form"), [

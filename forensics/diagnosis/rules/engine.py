@@ -12,14 +12,14 @@ from ..case import Case, conclude
 from ..model import Death, Life, Phase
 from .oom_site import phase_at
 
-_CONFIG_ERRORS = regex.compile(
+CONFIG_ERRORS = regex.compile(
     r"(?:^|\.)(?:ValueError|ValidationError|NotImplementedError|ArgumentError|ArgumentTypeError|JSONDecodeError|FileNotFoundError)$"
 )
-_AT_WORK = regex.compile(
+AT_WORK = regex.compile(
     r":(?:run_busy_loop|execute_model|step|process_input_sockets|output_handler|generate|update_from_output)$"
 )
 """Functions that run only after the start."""
-_NO_VERDICT = regex.compile(
+ECHOES = regex.compile(
     r"EngineDeadError|EngineCore initialization|RuntimeError: (?:Engine core|Executor failed)|BrokenProcessPool"
     r"|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect"
     r"|ActorDiedError|RayActorError"
@@ -63,9 +63,9 @@ def _long_before(event: Event, known: Finding) -> bool:
 def _exception(case: Case, life: Life, event: Event) -> Finding:
     phase = phase_at(case, life, event)
     exception = str(event.fields.get("exception") or "")
-    working = any(_AT_WORK.search(frame) for frame in event.fields.get("frames", ()))
+    working = any(AT_WORK.search(frame) for frame in event.fields.get("frames", ()))
     starting = phase in (Phase.UNKNOWN, Phase.STARTING) and life.ready is None and not working
-    name = "config_exception" if starting and _CONFIG_ERRORS.search(exception) else "uncaught_exception"
+    name = "config_exception" if starting and CONFIG_ERRORS.search(exception) else "uncaught_exception"
     return conclude(name, event, {"exception": exception, "phase": phase.value})
 
 
@@ -81,7 +81,7 @@ def first_uncaught(case: Case, life: Life) -> Event | None:
             continue  # its last line is missing: what was raised is not known
         if any(f.event is event and f.role is Role.CONSEQUENCE for f in life.findings):
             continue
-        if not _NO_VERDICT.search(event.text):
+        if not ECHOES.search(event.text):
             return event
     return None
 
