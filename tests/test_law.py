@@ -76,7 +76,7 @@ VLLM, SGLANG, TORCH = frozenset({"vllm"}), frozenset({"sglang"}), frozenset({"vl
 FLAGS = {
     **dict.fromkeys(
         (
-            "--gpu-memory-utilization", "--max-model-len", "--max-num-seqs", "--max-num-batched-tokens",
+            "--gpu-memory-utilization", "--max-model-len", "--max-num-seqs", "--max-num-batched-tokens", "--max-lora-rank", "--max-loras",
             "--kv-cache-memory-bytes", "--swap-space", "--enforce-eager", "--compilation-config", "--limit-mm-per-prompt",
             "--mm-processor-kwargs", "--mm-processor-cache-gb", "--no-enable-prefix-caching", "--enable-sleep-mode",
             "--safetensors-load-strategy", "--hf-overrides", "--api-server-count",
@@ -130,8 +130,8 @@ OTHER_TOOLS = frozenset({
     "--ipc", "--shm-size", "--gpus", "--memory", "--pids-limit", "--ulimit", "--force", "--previous", "--time", "--avoid",
     "--signal", "--object-store-memory", "--help", "--format", "--dry-run", "--grace-period", "--gpu-reset",
     "--collector", "--constraint", "--cpus", "--cpus-per-task", "--gres", "--health-retries", "--health-start-period",
-    "--health-timeout", "--init", "--local-dir", "--mem", "--mem-per-gpu", "--now", "--oom-score-adj", "--restart",
-    "--since", "--stop-timeout", "--timestamps", "--until",
+    "--health-timeout", "--init", "--local-dir", "--mem", "--mem-per-gpu", "--now", "--oom-score-adj", "--output", "--restart", "--rm",
+    "--runtime", "--since", "--stop-timeout", "--timestamps", "--until",
 })  # fmt: skip
 """Flags of docker, kubectl, schedulers and killers."""
 
