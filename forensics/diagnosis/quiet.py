@@ -274,6 +274,10 @@ def _alone(case: Case, cause: str, evidence: tuple[Finding, ...], entity: str) -
     return assemble(case, Judged(death, (), evidence), (replace(hypothesis, confidence=confidence),), (), decoys)
 
 
+_ORDERLY = ("k8s.scaled", "k8s.rollout_done", "ray.serve_downscaled")
+"""Who says that a change that somebody wanted took place."""
+
+
 def no_fault(case: Case) -> Incident:
     """Nothing died without being asked to: healthy when somebody was seen at work, else nothing can be said."""
     findings: list[Finding] = []
@@ -284,15 +288,16 @@ def no_fault(case: Case) -> Incident:
         place = life.ready or life.last_activity or life.start
         findings.append(conclude("service_healthy", place, {"phase": life.phase.value}))
     stopped = [death for death in case.deaths if death.graceful]
-    planned = list(case.named("k8s.scaled", "k8s.rollout_progress", "ray.serve_downscaled"))
+    planned = [f for f in case.named(*_ORDERLY) if f.fields.get("direction") != "up"]  # which is a wish, not yet a fact
     flat = [
         t for t in case.trends if t.name == "gpu_memory_used_mib" and t.word in ("flat", "plateau") and t.points >= 30
     ]
     for trend in flat[:1]:
         findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
-    findings += planned
+    findings += case.named(*_ORDERLY, "k8s.rollout_progress")
     doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
     doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure"))
+    doubts += _failed_rollouts(case)
     findings += doubts
     healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case) and not doubts
     healthy = healthy and not _broke_before_stop(case)
@@ -365,6 +370,15 @@ def _is_unread_kill(case: Case, event: Event) -> bool:
 def _may_be_ours(case: Case, told: Finding) -> bool:
     """False for what a scheduler says of a job that no engine of the bundle was."""
     return not case.lives or not all(jobs.is_of_another(jobs.job_of(told), case.jobs, life) for life in case.lives)
+
+
+def _failed_rollouts(case: Case) -> Iterator[Finding]:
+    """Rollouts that did not become ready in time, unless the same source says later that one did."""
+    done = [finding.locator for finding in case.named("k8s.rollout_done")]
+    for failed in case.named("k8s.progress_deadline"):
+        place = failed.locator
+        if not any(later.source == place.source and later.order > place.order for later in done):
+            yield failed
 
 
 def _about_stops(healthy: Hypothesis) -> Hypothesis:

@@ -553,3 +553,36 @@ def test_refusals_of_tgi(b: ModuleType) -> None:
     text = "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: 2000 `inputs` tokens and 512 `max_new_tokens`"
     w.add("tgi.log", 0, text, level="ERROR")
     assert verdict(w)[0] == "request_rejected"
+
+
+WAITS = 'Waiting for deployment "chat" rollout to finish: 0 of 1 updated replicas are available...'
+
+
+@pytest.mark.parametrize(
+    "failure", ['error: deployment "chat" exceeded its progress deadline', "error: timed out waiting for the condition"]
+)
+def test_a_rollout_that_failed_is_not_healthy(b: ModuleType, failure: str) -> None:
+    w = b.World()
+    w.add("ci.txt", 0, WAITS, "workload", "k8s")
+    w.add("ci.txt", 600, failure, "workload", "k8s")
+    assert verdict(w)[0] == "insufficient_evidence"
+
+
+def test_a_rollout_that_is_still_awaited_is_not_healthy(b: ModuleType) -> None:
+    w = b.World()
+    w.add("ci.txt", 0, WAITS, "workload", "k8s")
+    assert verdict(w)[0] == "insufficient_evidence"
+
+
+def test_a_rollout_that_failed_first_and_then_went_through_is_healthy(b: ModuleType) -> None:
+    w = b.World()
+    w.add("ci.txt", 0, WAITS, "workload", "k8s")
+    w.add("ci.txt", 600, "error: timed out waiting for the condition", "workload", "k8s")
+    w.add("ci.txt", 900, 'deployment "chat" successfully rolled out', "workload", "k8s")
+    assert verdict(w)[0] == "healthy"
+
+
+def test_a_workload_that_only_grew_is_not_healthy_for_it(b: ModuleType) -> None:
+    w = b.World()
+    w.add("events.txt", 0, "ScalingReplicaSet: Scaled up replica set chat-7f from 0 to 1", "k8s_event", "k8s")
+    assert verdict(w)[0] == "insufficient_evidence"
