@@ -41,14 +41,20 @@ _USERS = re.compile(
     re.IGNORECASE,
 )
 """What stands before the words of a user."""
+_EXAMPLE = re.compile(r"(?:\b(?i:for example|example|e\.g\.|such as|looks? like)|例如|比如|示例)[\s:：,*_]*$")
+"""How the line before an example ends."""
 MAX_HEADER_CHARS = 160
 
 
 def settle(records: Iterable[Record]) -> list[Record]:
     """The records of a log; of what nobody speaks, the lines of a kernel's report without what stands before them."""
-    return [
-        _as_printed(record) if record.channel in ("", "host") and not record.output else record for record in records
-    ]
+    settled: list[Record] = []
+    before = ""
+    for record in records:
+        told = record.channel in ("", "host") and not record.output and not _EXAMPLE.search(before)
+        before = record.text
+        settled.append(_as_printed(record) if told else record)
+    return settled
 
 
 def _as_printed(record: Record) -> Record:
@@ -84,7 +90,8 @@ def _is_whole(message: str, marked: bool) -> bool:
         return True
     victim = lines.killed(message)
     if victim is not None:
-        return victim.whole or (not marked and _TORN.fullmatch(message) is not None)
+        sized = victim.whole and "victim_total_vm_kib" in victim.fields  # an ellipsis stands in somebody's example
+        return sized or (not marked and not victim.whole and _TORN.fullmatch(message) is not None)
     return lines.chosen(message) is not None or lines.summary(message) is not None
 
 

@@ -82,6 +82,8 @@ def test_the_lines_of_one_report_stay_one_kill(tmp_path: Path) -> None:
         "The kernel prints Memory cgroup out of memory: Killed process 123 (python), we did not see it.",
         "- pattern: 'Memory cgroup out of memory: Killed process \\d+'",
         f"gpu-3 {MEMCG[:60]} and so on",
+        "`Memory cgroup out of memory: Killed process 4242 (python3) total-vm:… anon-rss:33554432kB …`",
+        f"2. On the node, for example:\n   `{MEMCG}`",
     ],
 )
 def test_talk_is_no_kill(tmp_path: Path, line: str) -> None:
