@@ -27,6 +27,7 @@ _OOM_MARKS = (
     "systemd.scope_oom",
     "systemd.unit_oom_killed",
     "systemd.result_oom_kill",
+    "k8s.oomkilled_told",
 )
 """What others noticed of a kernel kill: that there was one, not whose limit was hit."""
 _RETOLD = frozenset({"k8s.system_oom", "kubelet.sys_oom"})
