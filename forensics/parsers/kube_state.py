@@ -1,7 +1,7 @@
 """What kube-state-metrics says of the last end of a container, in a scrape or in an answer of Prometheus.
 
-`kube_pod_container_status_last_terminated_reason{…,reason="OOMKilled"} 1`: that it was so at the time of the scrape, not
-when it happened (kube-state-metrics, docs/metrics/workload/pod-metrics.md).
+`kube_pod_container_status_last_terminated_reason{…,reason="OOMKilled"} 1`: that it was so at the time of the scrape,
+not when it happened (kube-state-metrics, docs/metrics/workload/pod-metrics.md).
 """
 
 from __future__ import annotations
