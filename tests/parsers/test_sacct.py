@@ -49,7 +49,7 @@ def test_rows_name_their_job() -> None:
 def test_memory_of_a_job() -> None:
     """What was asked for stands in the job's row, what was used in a step's: both are told of the job."""
     table = """\
-JobID           State     ReqMem     MaxRSS  Timelimit
+JobID           State     ReqMem     MaxRSS   Timelimit
 ------------ ---------- ---------- ---------- ----------
 40122        OUT_OF_ME+        96G            1-06:00:00
 40122.batch  OUT_OF_ME+            100588412K

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forensics import analyze
-from forensics.report import advice
+from forensics.report.advice import told as told_by
 from forensics.signatures.model import Condition
 
 HUB = "ERROR 05-12 08:00:06 [core.py:718] "
@@ -112,5 +112,5 @@ def test_something_ended_is_said_only_where_it_did(tmp_path: Path, text: str, en
     file.write_text(text, encoding="utf-8")
     report = analyze(file)
     assert report.diagnosis.verdict.cause.id == "insufficient_evidence"
-    assert advice.told(report, "summary", "en").startswith("Something ended") is ended
-    assert advice.told(report, "summary", "zh").startswith("确实有东西挂了") is ended
+    assert told_by(report, "summary", "en").startswith("Something ended") is ended
+    assert told_by(report, "summary", "zh").startswith("确实有东西挂了") is ended
