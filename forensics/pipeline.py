@@ -18,7 +18,7 @@ from .diagnosis.case import DERIVED
 from .diagnosis.doubt import doubted
 from .errors import NothingReadableError
 from .model import Diagnostic, Event, Finding, Role, Samples, Severity, Source
-from .parsers import prose
+from .parsers import node_problems, prose
 from .parsers.notes import CHANNEL, is_named
 from .parsers.records import APPLICATIONS
 from .report import BundleInfo, Report
@@ -101,7 +101,7 @@ def read(
     stopwatch.count("clocks", events=len(ordered), points=sum(len(samples.values) for samples in solved.samples))
     matcher = Matcher(library)
     with stopwatch.stage("signatures"):
-        ordered = pasted(matcher, ordered)
+        ordered = node_problems.with_kills(pasted(matcher, ordered))
         findings = find(matcher, ordered)
     stopwatch.count("signatures", findings=len(findings))
     sources = tuple(replace(item.source, clocks=tuple(solved.clocks.get(item.source.path, ()))) for item in found)

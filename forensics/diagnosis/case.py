@@ -165,6 +165,7 @@ DERIVED: dict[str, Derived] = {
                 "gpu_smaller_than_named",
                 "probe_budget_short",
                 "kv_saturated",
+                "kv_full_once",
                 "unexplained_exit",
                 "silent_death",
                 "node_kill_nearby",

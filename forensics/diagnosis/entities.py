@@ -14,7 +14,7 @@ import regex
 from ..model import Event, Scope
 
 ENGINE_COMM = regex.compile(
-    r"VLLM::|vllm|EngineCore|python3?|pt_main_thread|ray::|sglang|text-generation|trtllm|llama-server|lmdeploy|tritonserver",
+    r"VLLM::|vllm|EngineCore|python3?|pt_main_thread|ray::|sglang|text-generation|trtllm|ollama|llama-server|lmdeploy|tritonserver",
     regex.IGNORECASE,
 )
 """Process names of inference engines in kernel lines (`comm`, 15 bytes)."""

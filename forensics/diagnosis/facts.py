@@ -6,11 +6,11 @@ verdict. A stronger source overwrites a weaker one, so a number of the failing l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..model import Finding
-from . import holders, timing
+from ..model import Event, Finding
+from . import holders, jobs, timing
 from .case import Case
 from .evidence import same_fact
 from .judge import first_cause
@@ -150,6 +150,7 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
         _evidence(finding, facts)
     _copies(case, incident, facts)
     _deaths(case, incident, facts)
+    facts.update({name: value for name, value in jobs.facts_of(incident.deaths).items() if name not in facts})
     _repeats(incident, facts)
     _refused_starts(case, incident, facts)
     for name, value in timing.measure(case, incident, first_cause(incident.hypotheses[0])).items():
@@ -237,8 +238,8 @@ def _at_death(life: Life, facts: dict[str, Any]) -> None:
 
 
 def _specification(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
-    spec = case.spec(incident.entity, incident.container)
-    if spec is not None and spec is not case.spec(incident.entity):
+    spec = case.spec(incident.entity, incident.container) if incident.entity else case.specs.get("")
+    if incident.entity and spec is not None and spec is not case.spec(incident.entity):
         facts["bystander"] = incident.container
     if spec is None:
         return
@@ -359,6 +360,13 @@ def _preemptions(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
         facts |= {"preemptions_at_first": counts[0], "preemptions_grew_by": counts[-1] - counts[0]}
 
 
+def _told_of(case: Case, incident: Incident, *kinds: str) -> Iterator[Event]:
+    """What is told of the incident's entity; where nobody is named at all, what names nobody."""
+    if incident.entity:
+        return case.of_entity(case.of_kind(*kinds), incident.entity)
+    return (event for event in case.of_kind(*kinds) if not case.entities.of(event))
+
+
 def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     ends = case.of_entity(case.of_kind("container_terminated"), incident.entity)
     codes = [death.exit_code for death in incident.deaths if death.exit_code is not None] or [
@@ -370,7 +378,7 @@ def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     _count_ends(case, incident, facts)
     counted = [
         event
-        for event in case.of_entity(case.of_kind(*_COUNTED), incident.entity)
+        for event in _told_of(case, incident, *_COUNTED)
         if isinstance(event.fields.get("restart_count"), int)
     ]
     own = [event for event in counted if incident.container and event.scope.container == incident.container]

@@ -12,7 +12,7 @@ from itertools import chain
 import regex
 
 from ..model import Event, Finding
-from .model import Life
+from .model import Death, Life
 
 _NUMBER = regex.compile(r"\d+(?:_\d+)?")
 _OUTPUT = regex.compile(r"(?:slurm|job)[-_.]?(?P<job>\d+(?:_\d+)?)(?!\d)", regex.IGNORECASE)
@@ -24,6 +24,19 @@ def job_of(told: Finding | Event) -> str:
     fields = told.fields if isinstance(told, Event) else {**told.event.fields, **told.fields}
     found = _NUMBER.match(str(fields.get("job") or ""))
     return found[0] if found else ""
+
+
+_AMOUNTS = ("requested_memory_kib", "max_rss_kib", "time_limit_s")
+
+
+def facts_of(deaths: Iterable[Death]) -> dict[str, int]:
+    """What the scheduler granted the job that ended, and how much of it was used."""
+    found: dict[str, int] = {}
+    for event in chain.from_iterable(death.witnesses for death in deaths):
+        told = {name: value for name in _AMOUNTS if isinstance(value := event.fields.get(name), int)}
+        job = job_of(event)
+        found = {**told, **({"job_id": int(job)} if job.isdecimal() else {}), **found}
+    return found
 
 
 def known(events: Iterable[Event], findings: Iterable[Finding]) -> frozenset[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf, isnan
+from math import inf
 
-from ..model import Event, Finding, Locator, Role, Samples
+from ..model import Event, Finding, Role
 from ..parsers.kernel_oom_lines import killed
 from ..parsers.records import MACHINE, unwrap
-from . import bystanders, jobs, rank, rules, trends
+from . import bystanders, jobs, rank, rules, saturated, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
 from .deaths import ONE_INCIDENT_S
@@ -18,7 +18,7 @@ from .entities import ENGINE_COMM
 from .judge import Judged, assemble, judge
 from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Phase, Trend
 from .raised import raised
-from .rules.series import FULL_PCT, rising, saturation
+from .rules.series import rising
 
 REFUSALS = (
     "vllm.context_length_exceeded",
@@ -57,8 +57,8 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
         if judged.decided:
             yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
             return
-    full = () if _broke_before_stop(case) else (_saturated, _scraped_full)
-    for build in (*full, _leaking, _starved, _failing, _refused, _raised):
+    full = () if _broke_before_stop(case) else (_saturated,)
+    for build in (_counted, *full, _leaking, _starved, _failing, _refused, _raised):
         found = build(case)
         if found is not None:
             yield found
@@ -68,9 +68,9 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
 def long_after(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
     """A KV cache that is full long after the last end: the service overcame that one, and the present leads."""
     last_s = max((death.time_s or 0.0 for incident in known for death in incident.deaths), default=0.0)
-    found = _saturated(case, last_s + ONE_INCIDENT_S) if last_s else None
+    found = saturated.for_long(case, last_s + ONE_INCIDENT_S) if last_s else None
     if found is not None:
-        yield found
+        yield _alone(case, "kv_saturation", *found)
 
 
 def _survived(case: Case, finding: Finding) -> bool:
@@ -116,55 +116,16 @@ def _broke_before_stop(case: Case) -> bool:
     )  # fmt: skip
 
 
-def _saturated(case: Case, since_s: float = -inf) -> Incident | None:
-    """A KV cache at its ceiling, looked at from a moment on (Unix time)."""
-    for columns in _kv_series(case):
-        points = [(point, samples) for samples in columns for point in trends.points_of(samples) if point[0] >= since_s]
-        full = [(point[0], s.source, s, point) for point, s in points if point[1] >= FULL_PCT]
-        if not full or not saturation([point[1] for point, _ in points]):
-            continue
-        *_, samples, point = min(full, key=lambda item: item[:2])
-        fields = {"kv_cache_usage_pct": max(point[1] for point, _ in points)}
-        waiting = [s for s in case.samples if s.name == "requests_waiting" and s.source in {c.source for c in columns}]
-        if waiting:
-            fields["requests_waiting"] = _peak(waiting)
-        finding = conclude("kv_saturated", trends.event_at(samples, point), fields)
-        preempted = tuple(case.named("vllm.preempted_v0", "sglang.retract"))
-        entity = case.entities.name_of(samples.scope, samples.source)
-        return _alone(case, "kv_saturation", (finding, *preempted), entity)
-    return None
+def _saturated(case: Case) -> Incident | None:
+    """A full KV cache, by the best of the ways to know it."""
+    found = saturated.for_long(case) or saturated.by_scrapes(case) or saturated.at_once(case)
+    return _alone(case, "kv_saturation", *found) if found else None
 
 
-def _scraped_full(case: Case) -> Incident | None:
-    """A full cache with a queue in scrapes that nothing dates: their files' order, and a counter, need no clock."""
-    undated = [s for s in case.samples if s.name in _SCRAPED and all(map(isnan, s.stamps))]
-    owners = {case.entities.name_of(s.scope) for s in undated}
-    for owner in sorted(owners):
-        own = [s for s in undated if case.entities.name_of(s.scope) == owner]
-        kv, waiting, preempted = (_in_file_order(own, name) for name in _SCRAPED)
-        full = [row for row in kv if row[2] >= FULL_PCT]
-        queue = max((value for *_, value in waiting), default=0.0)
-        counts = [value for *_, value in preempted]
-        grew = max(counts, default=0.0) - min(counts, default=0.0)
-        if full and queue >= QUEUE and (grew or len(full) > 1):
-            source, line, _ = full[0]
-            fields = {"kv_cache_usage_pct": max(v for *_, v in full), "requests_waiting": queue}
-            fields |= {"preemptions_total": counts[-1], "preemptions_grew": grew} if grew else {}
-            place = Locator.at(source, line)
-            event = Event(place, "sample", "metrics", f"kv_cache_usage_pct {full[0][2]:g}", scope=own[0].scope)
-            return _alone(case, "kv_saturation", (conclude("kv_saturated", event, fields),), owner)
-    return None
-
-
-_SCRAPED = ("kv_cache_usage_pct", "requests_waiting", "preemptions_total")
-QUEUE = 10.0
-"""So many requests wait when a full cache is more than a well used one."""
-
-
-def _in_file_order(columns: Sequence[Samples], name: str) -> list[tuple[str, int, float]]:
-    """(file, line, value) of one series over several files, in the order of their names."""
-    rows = ((s.source, n, v) for s in columns if s.name == name for n, v in zip(s.lines, s.values, strict=True))
-    return sorted(row for row in rows if not isnan(row[2]))
+def _counted(case: Case) -> Incident | None:
+    """A kill for memory of which only a counter is left."""
+    found = rules.host.counted_kill(case)
+    return _alone(case, "host_oom.container_limit", (found,), case.entities.of(found.event)) if found else None
 
 
 def _leaking(case: Case) -> Incident | None:
@@ -172,22 +133,6 @@ def _leaking(case: Case) -> Incident | None:
     found = rising(case)
     owners = {life.entity for life in case.lives}
     return _alone(case, "gpu_oom.leak", tuple(found), owners.pop() if len(owners) == 1 else "") if found else None
-
-
-def _kv_series(case: Case) -> Sequence[Sequence[Samples]]:
-    """KV cache usage by file; scrapes of one moment each, saved as a file each, are one series per owner."""
-    groups: dict[tuple[str, str], list[Samples]] = {}
-    for samples in case.samples:
-        if samples.name == "kv_cache_usage_pct":
-            owner = case.entities.name_of(samples.scope, samples.source)
-            scraped = len(samples.values) == 1
-            key = ("" if owner.startswith("file:") else owner, "") if scraped else ("", samples.source)
-            groups.setdefault(key, []).append(samples)
-    return list(groups.values())
-
-
-def _peak(columns: Sequence[Samples]) -> float:
-    return max(value for samples in columns for value in samples.values)
 
 
 def _starved(case: Case) -> Incident | None:
@@ -279,9 +224,14 @@ def _alone(case: Case, cause: str, evidence: tuple[Finding, ...], entity: str) -
     death = Death(entity, evidence[0].time.utc_s, (), None, None, "", False)
     hypothesis = rank.rank_one(case.library.causes[cause], evidence)
     lines = sum(source.lines for source in case.sources)
-    confidence = Confidence.LIKELY if lines >= 10 else Confidence.POSSIBLE
+    weak = all(f.signature in rank.WEAK for f in hypothesis.decisive)
+    confidence = Confidence.LIKELY if lines >= 10 and not weak else Confidence.POSSIBLE
     decoys = evidence_stage.decoys(case, death)
     return assemble(case, Judged(death, (), evidence), (replace(hypothesis, confidence=confidence),), (), decoys)
+
+
+_ORDERLY = ("k8s.scaled", "k8s.rollout_done", "ray.serve_downscaled")
+"""Who says that a change that somebody wanted took place."""
 
 
 def no_fault(case: Case) -> Incident:
@@ -294,15 +244,16 @@ def no_fault(case: Case) -> Incident:
         place = life.ready or life.last_activity or life.start
         findings.append(conclude("service_healthy", place, {"phase": life.phase.value}))
     stopped = [death for death in case.deaths if death.graceful]
-    planned = list(case.named("k8s.scaled", "k8s.rollout_progress", "ray.serve_downscaled"))
+    planned = [f for f in case.named(*_ORDERLY) if f.fields.get("direction") != "up"]  # which is a wish, not yet a fact
     flat = [
         t for t in case.trends if t.name == "gpu_memory_used_mib" and t.word in ("flat", "plateau") and t.points >= 30
     ]
     for trend in flat[:1]:
         findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
-    findings += planned
+    findings += case.named(*_ORDERLY, "k8s.rollout_progress")
     doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
     doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure"))
+    doubts += _failed_rollouts(case)
     findings += doubts
     healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case) and not doubts
     healthy = healthy and not _broke_before_stop(case)
@@ -375,6 +326,15 @@ def _is_unread_kill(case: Case, event: Event) -> bool:
 def _may_be_ours(case: Case, told: Finding) -> bool:
     """False for what a scheduler says of a job that no engine of the bundle was."""
     return not case.lives or not all(jobs.is_of_another(jobs.job_of(told), case.jobs, life) for life in case.lives)
+
+
+def _failed_rollouts(case: Case) -> Iterator[Finding]:
+    """Rollouts that did not become ready in time, unless the same source says later that one did."""
+    done = [finding.locator for finding in case.named("k8s.rollout_done")]
+    for failed in case.named("k8s.progress_deadline"):
+        place = failed.locator
+        if not any(later.source == place.source and later.order > place.order for later in done):
+            yield failed
 
 
 def _about_stops(healthy: Hypothesis) -> Hypothesis:

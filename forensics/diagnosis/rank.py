@@ -26,6 +26,8 @@ _OOM_MARKS = (
     "runtime.docker_inspect_oom",
     "systemd.scope_oom",
     "systemd.unit_oom_killed",
+    "systemd.result_oom_kill",
+    "k8s.oomkilled_told",
 )
 """What others noticed of a kernel kill: that there was one, not whose limit was hit."""
 _RETOLD = frozenset({"k8s.system_oom", "kubelet.sys_oom"})
@@ -39,6 +41,7 @@ WEAK = frozenset(
         "derived.oomkilled_child",
         "derived.oomkilled_status",
         "derived.oom_counter",
+        "derived.kv_full_once",
         *_OOM_MARKS,
         "derived.probe_kill_unseen",
         "derived.probe_budget_met",

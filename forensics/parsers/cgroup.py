@@ -71,11 +71,11 @@ def name_in(title: str) -> str:
 
 
 def matches(section: Section) -> bool:
-    """True when the body is what the named file holds, or keys that only a controller file has."""
+    """True when the body is what the named files hold, or keys that only a controller file has."""
     lines = section.filled
     if not lines:
         return False
-    if all(_GREPPED.fullmatch(line) and name_in(line) for line in lines):
+    if all(_GREPPED.fullmatch(line) and name_in(line) for line in lines) or len(_files(section)) > 1:
         return True
     name = name_in(section.title)
     if not name and _OTHER_NAME.search(section.title):
@@ -88,6 +88,43 @@ def matches(section: Section) -> bool:
         return name == "memory.numa_stat" and all("N0=" in line for line in lines)
     keys = {pair["key"] for pair in map(_pair, lines) if pair}
     return len(keys) >= 0.8 * len(lines) and (bool(name) or _kind_of(keys) != "")
+
+
+def _files(section: Section) -> list[Section]:
+    """The files that one command printed one behind the other (`cat memory.events memory.max`), each with its name.
+
+    A file of one number says nothing of itself: it has the next such name of the command, and without one it is left
+    out. Empty where anything else stands between them.
+    """
+    singles = [name for name in _NAME.findall(section.title) if name in _SINGLE]
+    runs: list[tuple[int, list[str]]] = []
+    seen: set[str] = set()
+    for number, line in enumerate(section.lines, section.line):
+        text, pair = line.strip(), _pair(line)
+        if pair is not None and seen and pair["key"] not in seen and pair["key"] not in _FIRST:
+            runs[-1][1].append(text)
+        elif pair is not None or _NUMBER.fullmatch(text):
+            runs.append((number, [text]))
+            seen = set()
+        elif text.strip("-="):
+            return []
+        else:
+            seen = set()
+            continue
+        seen = seen | {pair["key"]} if pair is not None else set()
+    files = []
+    for number, body in runs:
+        if _NUMBER.fullmatch(body[0]):
+            name = singles.pop(0) if singles else ""
+        else:
+            name = _kind_of({pair["key"] for pair in map(_pair, body) if pair is not None})
+        if name:
+            files.append(replace(section, title=f"{section.title} {name}", line=number, lines=tuple(body)))
+    return files
+
+
+_FIRST = frozenset({"low", "anon", "cache", "oom_kill_disable"})
+"""Keys with which a file begins: memory.events, memory.stat of both versions, memory.oom_control."""
 
 
 def _pair(line: str) -> re.Match[str] | None:
@@ -113,8 +150,10 @@ def read(section: Section, source: str) -> list[Event]:
     in percent.
     """
     grepped = [_GREPPED.fullmatch(line) for line in section.lines]
-    if any(grepped) and not name_in(section.title):
+    if any(grepped):
         return list(_read_grepped(section, source, grepped))
+    if len(files := _files(section)) > 1:
+        return [event for file in files for event in read(file, source)]
     pairs = [pair for line in section.lines if (pair := _PAIR.fullmatch(line.strip()))]
     name = name_in(section.title) or _kind_of({pair["key"] for pair in pairs})
     fields = _fields(name, section.filled)
@@ -134,7 +173,8 @@ def _read_grepped(section: Section, source: str, grepped: list[re.Match[str] | N
     for (path, name), rows in files.items():
         fields = _fields(name, tuple(text for _, text in rows))
         if fields:
-            part = replace(section, title=path + name, line=rows[0][0], lines=tuple(text for _, text in rows))
+            title, body = f"{section.title} {path}{name}", tuple(text for _, text in rows)
+            part = replace(section, title=title, line=rows[0][0], lines=body)
             yield _event(part, source, name, fields, rows[0][0], rows[-1][0])
 
 

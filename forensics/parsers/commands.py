@@ -10,7 +10,7 @@ from . import sections
 _COMMAND = regex.compile(
     r"(?:\[?[\w.:@~/\\ -]{0,80}\]?[$#%>❯➜]+ ?|[-#=*+>]{1,12} ?)(?:[A-Za-z]{3,12}(?: \d+)?: ?)?(?:sudo (?:-\S+ )*)?"
     r"(?P<title>(?:kubectl|oc|k3s|microk8s|docker|podman|nerdctl|crictl|nvidia-smi|journalctl|dmesg|free|df|ps|top|cat"
-    r"|tail|head|grep|ssh|systemctl|ray|curl|date|uptime|sar|vmstat|ls|echo|helm|squeue|sacct|scontrol|exit)\b"
+    r"|tail|head|grep|cd|ssh|systemctl|ray|curl|date|uptime|sar|vmstat|ls|echo|helm|squeue|sacct|scontrol|exit)\b"
     r"(?:[ \t].*)?)"
 )
 _RULED = regex.compile(r"(?P<rule>[=*#-])(?P=rule){2,} ?(?P<title>\S.*?\S) ?(?P=rule){3,}\s*")

@@ -47,11 +47,11 @@ def add_containers(body: Lines, spec: Object, spec_key: str, status: Object, sta
         status.put(status_key, states, states.line)
 
 
-def container_of(block: Lines) -> tuple[Object, Object]:
+def container_of(block: Lines, name: str = "") -> tuple[Object, Object]:
     """Spec and status of one container from its keys, indented as in a described pod."""
     spec, status = Object(block[0][0]), Object(block[0][0])
     for one in (spec, status):
-        one.put("name", "", block[0][0])
+        one.put("name", name, block[0][0])
     _fill(block, spec, status)
     return spec, status
 

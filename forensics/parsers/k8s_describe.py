@@ -44,6 +44,10 @@ _FIELD_PREFIX = regex.compile(r"(?P<path>spec\.\w+\{[^}]+\}): ")
 _ROW = regex.compile(r"  (?:Normal|Warning)\s")
 _NAMED = regex.compile(r"Name:\s+\S")
 _STATE = regex.compile(r"(?P<indent> *)(?:Last )?State: +(?:Running|Waiting|Terminated)\s*")
+_HEADED = regex.compile(r" {0,8}(?P<name>[a-z0-9][a-z0-9.-]*):\s*")
+_FIRST_KEYS = regex.compile(r" +(?:Container ID|Image|Port|Host Port|State):\s")
+_BLOCK_LINES = 60
+"""Lines from the name of a container to its states: arguments stand between them."""
 _ANY_KEY = regex.compile(r" *[A-Z][\w ()-]*:(?:\s|$)")
 _KEY_INDENT = 4
 _OBJECT_LINES = 150
@@ -63,12 +67,30 @@ def starts_object(lines: Sequence[str], index: int) -> bool:
 
 
 def starts_state(lines: Sequence[str], index: int) -> bool:
-    """True where the states of a container stand without the object around them: the part that seems to matter."""
+    """True where the states of a container stand without the object around them: the part that seems to matter.
+
+    Its block may begin with its name.
+    """
+    if lines[index].rstrip().endswith(":"):
+        return _starts_block(lines, index)
     if "State: " not in lines[index] or not _STATE.fullmatch(lines[index]):
         return False
     deeper = index + 1 < len(lines) and _indent(lines[index + 1]) > _indent(lines[index])
     above = range(max(0, index - _OBJECT_LINES), index) if deeper else range(0)
     return deeper and not any(starts_object(lines, number) for number in above)
+
+
+def _starts_block(lines: Sequence[str], index: int) -> bool:
+    """True for the name of a container above its keys, outside of a described object."""
+    following = lines[index + 1 : index + 2]
+    if not _HEADED.fullmatch(lines[index]) or not following or not _FIRST_KEYS.match(following[0]):
+        return False
+    belongs = state_goes_on(lines, index)
+    states = (i for i in range(index + 1, min(len(lines), index + _BLOCK_LINES)) if _STATE.fullmatch(lines[i]))
+    first = next(states, None)
+    above = range(max(0, index - _OBJECT_LINES), index)
+    whole = first is not None and all(map(belongs, range(index + 1, first)))
+    return whole and not any(starts_object(lines, number) for number in above)
 
 
 def state_goes_on(lines: Sequence[str], first: int) -> Callable[[int], bool]:
@@ -84,12 +106,15 @@ def state_goes_on(lines: Sequence[str], first: int) -> Callable[[int], bool]:
 
 
 def state_events(lines: Sequence[str], first: int, source: str) -> list[Event]:
-    """The facts of a container whose states begin at an index. Its name and its pod are unknown."""
-    belongs, indent = state_goes_on(lines, first), _indent(lines[first])
+    """The facts of a container whose states begin at an index. Its pod is unknown, and its name if none heads it."""
+    belongs = state_goes_on(lines, first)
     end = next((i for i in range(first + 1, len(lines)) if not belongs(i)), len(lines))
-    block = [(i + 1, " " * _KEY_INDENT + lines[i][indent:]) for i in range(first, end)]
+    headed = _HEADED.fullmatch(lines[first])
+    start = first + 1 if headed else first
+    indent = _indent(lines[start])
+    block = [(i + 1, " " * _KEY_INDENT + lines[i][indent:]) for i in range(start, end)]
     pod = Object(first + 1)
-    spec, status = container_of(block)
+    spec, status = container_of(block, headed["name"] if headed else "")
     for part, key, of_one in (("spec", "containers", spec), ("status", "containerStatuses", status)):
         every = Array(first + 1)
         every.add(of_one, first + 1)

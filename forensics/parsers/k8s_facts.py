@@ -15,6 +15,8 @@ from . import embedded
 from .k8s_values import container_id, gpus, instant_at, known, probe_fields, terminated_text, whole
 from .located import Object, dig, int_at, line_at, object_at, objects_at, strings_at, text_at
 
+NAMELESS = "pod "
+"""Title of a pod whose name was left out: the names of its containers are all that tells whose a spec is."""
 MESSAGE_CHARS = 8192
 """The kubelet keeps at most 4096 bytes of a termination message."""
 DEFAULT_SHM_BYTES = 64 << 20
@@ -40,7 +42,7 @@ def pod_events(pod: Object, source: str, printed_lines: bool = False) -> list[Ev
         host=text_at(pod, "spec", "nodeName"), namespace=text_at(metadata, "namespace"),
         pod=text_at(metadata, "name"), pod_uid=text_at(metadata, "uid"),
     )  # fmt: skip
-    events = [*spec_events(object_at(pod, "spec"), pod, source, scope, f"pod {scope.pod}")]
+    events = [*spec_events(object_at(pod, "spec"), pod, source, scope, f"pod {scope.pod}" if scope.pod else NAMELESS)]
     for key, init in _STATUS_LISTS:
         for status in objects_at(pod, "status", key):
             events += _container_events(status, source, scope, init, printed_lines)
@@ -71,7 +73,7 @@ def spec_events(spec: Object, owner: Object, source: str, scope: Scope, title: s
             yield Event(
                 Locator(source, line_at(container, "name"), line_at(container, "name")), "pod_spec", "k8s",
                 f"{title} container {name} spec",
-                scope=replace(scope, container=name) if scope.pod else scope,
+                scope=replace(scope, container=name) if scope.pod or title == NAMELESS else scope,
                 fields=known({**fields, "container": name}),
             )  # fmt: skip
 

@@ -15,7 +15,7 @@ import regex
 
 from ..model import Diagnostic, Event, Parsed, Scope, Severity
 from ..sources import Format, Head
-from . import embedded
+from . import embedded, k8s_fragments
 from .exports import WRAPPED
 from .json_yaml import Document, read_json, read_yaml
 from .k8s_cluster import event_events, kubelet_config_event, node_events, workload_events
@@ -53,7 +53,8 @@ _READERS: dict[str, Callable[[Object, str], Iterable[Event]]] = {
 def read(text: str, source: str) -> Parsed:
     """All facts of a file of API objects. Damage is reported, and what stands before it is kept."""
     documents, logs = _without_logs(text)
-    as_json = documents.lstrip()[:1] in ("{", "[") or not _YAML_HEAD.search(documents)
+    as_yaml = _YAML_HEAD.search(documents) or k8s_fragments.is_yaml(documents)
+    as_json = documents.lstrip()[:1] in ("{", "[") or not as_yaml
     lines = text.split("\n")
     events: list[Event] = []
     diagnostics: list[Diagnostic] = []
@@ -103,6 +104,11 @@ def _shared_scope(events: Iterable[Event]) -> Scope:
 
 def _objects(value: object, kind: str = "") -> Iterator[tuple[Object, str]]:
     """The objects of a document with their kinds; `kind` is what the list around them says."""
+    if (status := k8s_fragments.status_of(value)) is not None:
+        entry = Object(status.line)
+        entry.put("status", status, status.line)
+        yield entry, "Pod"
+        return
     if isinstance(value, list):
         for item in value:
             yield from _objects(item, kind)
@@ -131,7 +137,8 @@ def _kind(entry: Object, default: str) -> str:
     stated = text_at(entry, "kind") or default
     if stated:
         return stated if stated != "Event" else ""  # an audit record calls itself Event, too
-    if objects_at(entry, "spec", "containers") or _is_bare_status(object_at(entry, "status")):
+    stated_ones = objects_at(entry, "spec", "containers") or objects_at(entry, "status", "containerStatuses")
+    if stated_ones or _is_bare_status(object_at(entry, "status")):
         return "Pod"
     if object_at(entry, "status", "nodeInfo"):
         return "Node"
@@ -183,6 +190,8 @@ _LEAD_CHARS = 600
 
 def sniff(head: Head) -> int:
     """API objects: JSON or YAML with `apiVersion` and `kind`, or with the shape of a known object."""
+    if k8s_fragments.is_fragment(head):
+        return 90
     begin = _JSON_BEGIN.search(head.text, 0, _LEAD_CHARS)
     if begin is not None:
         start = head.text[begin.start() : begin.start() + 65536]
@@ -195,4 +204,4 @@ def sniff(head: Head) -> int:
     return 95 if found is not None and _YAML_KEY.search(head.text) else 0
 
 
-FORMAT = Format("k8s.objects", "Kubernetes objects (JSON or YAML)", sniff, read, begins=r"\[{ak")
+FORMAT = Format("k8s.objects", "Kubernetes objects (JSON or YAML)", sniff, read, begins=r"\[{a-z-")

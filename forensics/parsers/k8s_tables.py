@@ -16,7 +16,7 @@ from .. import stamps
 from ..model import Event, Locator, Scope
 from .k8s_cluster import Occurrence, occurrence_events, with_age
 from .k8s_containers import Lines
-from .k8s_values import instant, known, quantity, shown
+from .k8s_values import instant, known, quantity, shown, terminated_text
 from .numerals import is_whole
 from .tables import Header, header_of
 
@@ -57,6 +57,8 @@ def reader_of(header: Header) -> _Reader | None:
         return _pod
     if "REASON" in names and "MESSAGE" in names:
         return _event
+    if {"NAME", "POD"} & {*names[:2]} and any("REASON" in name for name in names):
+        return _ended_row
     if {"NAME", "STATUS", "ROLES", "VERSION"} <= set(names):
         return _node
     if "MEMORY(bytes)" in names:
@@ -202,6 +204,39 @@ def _ended(status: str, restarts: int) -> dict[str, Any] | None:
         code = int(number["number"]) + (128 if number["what"] == "Signal" else 0)
         return {"exit_code": code, "restart_count": restarts} if code else None
     return {"reason": word, "restart_count": restarts} if word in _END_REASONS else None
+
+
+_CODES = ("CODE", "EXIT CODE", "EXITCODE", "EXIT_CODE", "EXIT")
+_COUNTS = ("RESTARTS", "RESTART COUNT", "RESTARTCOUNT", "RESTART_COUNT", "RESTART")
+_ENDS = ("FINISHED", "FINISHEDAT", "FINISHED AT", "FINISHED_AT", "ENDED", "TERMINATED AT", "LAST FINISHED")
+
+
+def _ended_row(cells: Cells, place: Locator) -> Sequence[Event]:
+    """A row of `-o custom-columns` that asks for the reason of the last end: who asks chooses the names of columns.
+
+    Of a pod's containers each has its own part, with commas between; the first that ended badly is told.
+    """
+    pod = _cell(cells, ("POD", "NAME")).rpartition("/")[2]
+    reasons = [word for name, cell in cells.items() if "REASON" in name for word in cell.split(",")]
+    at, reason = next(((i, word) for i, word in enumerate(reasons) if word in _END_REASONS), (0, ""))
+    if not pod or not reason:
+        return ()
+
+    def one(names: tuple[str, ...]) -> str:
+        parts = _cell(cells, names).split(",")
+        return parts[min(at, len(parts) - 1)]
+
+    code, count = one(_CODES), one(_COUNTS)
+    stamp = instant(one(_ENDS))
+    fields = {
+        "reason": reason, "exit_code": int(code) if is_whole(code) else None, "last_state": True,
+        "restart_count": int(count) if is_whole(count) else None,
+        "finished_s": stamp.seconds if stamp is not None else None,
+    }  # fmt: skip
+    text = terminated_text("", reason, fields["exit_code"] if isinstance(fields["exit_code"], int) else None)
+    container = cells.get("CONTAINER", "") if "," not in cells.get("CONTAINER", "") else ""
+    scope = Scope(namespace=cells.get("NAMESPACE", ""), pod=pod, container=container)
+    return (Event(place, "container_terminated", "k8s", text, (stamp,) if stamp else (), scope, known(fields)),)
 
 
 def _event(cells: Cells, place: Locator) -> Sequence[Event]:

@@ -88,7 +88,7 @@ def _sniff_states(head: Head) -> int:
     return 90 if begins and starts_state(head.lines, begins[0]) else 0
 
 
-STATES = Format("k8s.states", "container states (kubectl describe)", _sniff_states, read_states, begins=" SL")
+STATES = Format("k8s.states", "container states (kubectl describe)", _sniff_states, read_states, begins=r" SLa-z0-9")
 DESCRIBE = Format("k8s.describe", "kubectl describe", sniff_describe, read, begins="N")
 TABLE = Format("k8s.table", "kubectl table", sniff_table, read)
 

@@ -16,7 +16,7 @@ from typing import Any
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity
 from ..sources import Format, Head, mostly
-from . import reprs
+from . import kube_state, reprs
 from .dates import date_command
 from .points import Points
 from .series_names import meaning, scope_of
@@ -24,11 +24,14 @@ from .series_names import meaning, scope_of
 LAYER = "metrics"
 _COMMENT = re.compile(r"# (?:HELP|TYPE) [a-zA-Z_:][\w:]* .*")
 _SAMPLE = re.compile(
-    r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{.*\})? +[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|NaN|Inf|\+Inf)(?: \d{12,14})?"
+    r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{.*\})?(?: =>)? +[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|NaN|Inf|\+Inf)"
+    r"(?: \d{12,14}| @\[\d{10}(?:\.\d+)?\])?"
 )
+_PROMTOOL = re.compile(r"(?P<name>.*) => (?P<value>\S+)(?: @\[(?P<at>[\d.]+)\])?")
+"""`promtool query instant` and the page of Prometheus."""
 _WANTED = re.compile(
     r"vllm:|vllm_|sglang:|tgi_|DCGM_FI_|process_(?:resident|start|virtual)_|container_memory_|container_oom|container_spec_memory"
-    r"|node_memory_(?:MemTotal|MemAvailable)|node_vmstat_oom_kill|nvidia_(?:smi|gpu)_"
+    r"|node_memory_(?:MemTotal|MemAvailable)|node_vmstat_oom_kill|nvidia_(?:smi|gpu)_|kube_pod_container_status_"
 )
 _FIELDS = {
     "vllm:num_preemptions_total": "preemptions_total",
@@ -136,6 +139,10 @@ class _Reader:
             return
         if not isfinite(value):
             return
+        if (end := kube_state.end_of(name, labels, value, Locator(self.source, number, number), line)) is not None:
+            self.events.append(end)
+        if name.startswith(kube_state.PREFIX):
+            return
         known = meaning(name)
         if known is not None:
             series, factor = known
@@ -158,6 +165,8 @@ class _Reader:
 def _parse(line: str) -> tuple[str, dict[str, str], float, RawStamp | None] | None:
     from prometheus_client.parser import text_string_to_metric_families  # brings a web server and TLS with it
 
+    if told := _PROMTOOL.fullmatch(line):
+        line = f"{told['name']} {told['value']}" + (f" {float(told['at']) * 1000:.0f}" if told["at"] else "")
     try:
         for family in text_string_to_metric_families(f"{line}\n"):
             for sample in family.samples:

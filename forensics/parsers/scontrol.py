@@ -6,18 +6,27 @@ Records of `Key=Value` words begin with `JobId=` or `NodeName=` (Slurm 2.6 to 25
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import regex
 
 from ..model import Event, Locator, Parsed
 from ..sources import Format, Head
+from .slurm_values import duration_s, memory_kib
 
 _RECORD = regex.compile(r"(?:JobId=(?P<job>\d+)\S* |NodeName=(?P<node>\S+) )(?:.* )?\w+=.*")
 _LINE = regex.compile(r"\s*[A-Z][\w:/]*=.*")
+_LIMIT = regex.compile(r"\bTimeLimit=(\S+)")
+_MEMORY = regex.compile(r"\b(?:MinMemoryNode=|(?:Req|Alloc)?TRES=(?:\S*,)?mem=)([\d.]+[KMGT]n?)")
 HEAD_LINES = 10
 
 
 def read(text: str, source: str) -> Parsed:
-    """A `log` event on `host` for each line of a record, with the `job` or `node` of the record."""
+    """A `log` event on `host` for each line of a record, with the `job` or `node` of the record.
+
+    Of a job also `time_limit_s` and `requested_memory_kib`, wherever in its record they stand.
+    """
     events: list[Event] = []
     owner: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -30,7 +39,22 @@ def read(text: str, source: str) -> Parsed:
             events.append(Event(place, "log", "host", row.strip(), fields=dict(owner), raw=row))
         elif row:
             owner = {}
-    return Parsed(tuple(events))
+    return Parsed(tuple(_with_amounts(events)))
+
+
+def _with_amounts(events: list[Event]) -> Iterator[Event]:
+    known: dict[str, dict[str, int]] = {}
+    for event in events:
+        job = known.setdefault(str(event.fields.get("job", "")), {})
+        if "job" not in event.fields:
+            continue
+        limit, memory = _LIMIT.search(event.text), _MEMORY.search(event.text)
+        if limit and (seconds := duration_s(limit[1])) is not None:
+            job["time_limit_s"] = seconds
+        if memory and (kib := memory_kib(memory[1])) is not None:
+            job["requested_memory_kib"] = kib
+    for event in events:
+        yield replace(event, fields={**event.fields, **known[str(event.fields.get("job", ""))]})
 
 
 def sniff(head: Head) -> int:

@@ -20,6 +20,8 @@ _HEADINGS = tuple(
         r"==> (?P<title>.+?) <==\s*",
         r"(?:\[?[\w.-]+@[\w.-]+[ :][^$#]*[$#] |[\w.-]*\$ |/[\w/.-]* [$#] |\+ )(?P<title>\S.*)",
         r"[=*#-]{2,} *(?P<title>[^=*#\s-][^=*]*?) *[=*#-]*\s*",
+        r"# (?P<title>(?:cat|head|tail|grep|cd) .*/\S.*)",  # the prompt of root
+        r"(?P<title>(?:kubectl|oc) exec \S.* -- \S.*|(?:docker|podman|nerdctl) exec \S+ .*)",
     )
 )
 _HEADING_BEGINS = frozenset("=*#-+")
@@ -117,7 +119,7 @@ def title_of(line: str) -> str:
     """The title when a line is a heading, else empty."""
     if line[:1].isspace() or len(line) > 300:
         return ""
-    if line[:1] not in _HEADING_BEGINS and "$ " not in line and "# " not in line:
+    if line[:1] not in _HEADING_BEGINS and "$ " not in line and "# " not in line and " exec " not in line[:14]:
         return ""
     for pattern in _HEADINGS:
         found = pattern.fullmatch(line.rstrip())

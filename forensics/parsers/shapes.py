@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import regex
 
-from . import nvidia_csv
+from . import k8s_fragments, nvidia_csv
 from .commands import is_command
 from .dates import is_time
 from .docker import is_ps_header
@@ -138,6 +138,13 @@ def _json_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
     return lambda index: index <= last
 
 
+def _status_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
+    """One line of JSON, or the lines of YAML."""
+    if lines[first][:1] in ("{", "["):
+        return lambda index: index == first
+    return _matching(_YAML_LINE)(lines, first)
+
+
 def _matching(pattern: regex.Pattern[str]) -> Callable[[Lines, int], Callable[[int], bool]]:
     return lambda lines, first: lambda index: (
         index == first or (
@@ -163,6 +170,7 @@ SHAPES: tuple[Shape, ...] = (
         exact=True,
     ),
     Shape("manifest", lambda lines, i: lines[i].startswith("apiVersion: "), _matching(_YAML_LINE), exact=True),
+    Shape("container status", k8s_fragments.begins, _status_goes_on, exact=True),
     Shape("JSON", lambda lines, i: lines[i] in ("{", "["), _json_goes_on, exact=True),
     Shape(
         "metrics", lambda lines, i: lines[i].startswith(("# HELP ", "# TYPE ")), _matching(_METRIC_LINE), exact=True
@@ -181,6 +189,7 @@ _HINT = re.compile(
     rb"(?:[a-z0-9-]+[ \t]+)?\d\w*(?: \(x\d+ over \w+\))?[ \t]+(?:Normal|Warning)[ \t]|"
     rb"NAME(?:S|SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |"
     rb"GPU \d+: |=====|timestamp, |index, |apiVersion: |[{\[]\r?\n|# (?:HELP|TYPE) |"
+    rb"[ -]*(?:containerStatuses|lastState|terminated|containerID):|[{\[][^\n]{0,400}\"exitCode\":|"
     rb"\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |"
     rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |USER +PID|[ ]+PID |"
     rb"[ ]+Local time: |low \d+\r?\n|```|\{code|\{noformat|[-#*=+>]{1,12} ?(?:\w+: ?)?"

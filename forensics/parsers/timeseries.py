@@ -18,7 +18,7 @@ import regex
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity, StampForm
 from ..sources import Format, Head
-from . import nvidia_csv
+from . import kube_state, nvidia_csv
 from .dates import date_command
 from .k8s_values import terminated_text
 from .numerals import is_whole
@@ -217,6 +217,7 @@ def _read_json(text: str, source: str) -> Parsed:
         return Parsed(diagnostics=(Diagnostic(source, None, Severity.WARNING, message),))
     points = Points(source)
     hint = PurePosixPath(source).stem
+    ends = _ends(series, text, source)
     for labels, values in series:
         known = meaning(str(labels.get("__name__") or hint))
         if known is None:
@@ -226,7 +227,21 @@ def _read_json(text: str, source: str) -> Parsed:
             stamp = stamps.instant(float(when), LAYER, 1e-3)
             if stamp is not None:
                 points.add(known[0], scope, stamp, 1, float(value) * known[1])
-    return Parsed((), points.samples())
+    return Parsed(ends, points.samples())
+
+
+def _ends(
+    series: Sequence[tuple[Mapping[str, Any], list[tuple[float, float]]]], text: str, source: str
+) -> tuple[Event, ...]:
+    """Ends of containers, each at the first line that names its pod."""
+    found = []
+    for labels, values in series:
+        told = {key: str(value) for key, value in labels.items()}
+        line = 1 + text.count("\n", 0, max(0, text.find(f'"{told.get("pod")}"')))
+        end = kube_state.end_of(told.get("__name__", ""), told, values[-1][1] if values else 0.0,
+                                Locator(source, line, line))  # fmt: skip
+        found += [end] if end is not None else []
+    return tuple(found)
 
 
 def _series(results: Any) -> Iterator[tuple[Mapping[str, Any], list[tuple[float, float]]]]:

@@ -553,3 +553,99 @@ def test_refusals_of_tgi(b: ModuleType) -> None:
     text = "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: 2000 `inputs` tokens and 512 `max_new_tokens`"
     w.add("tgi.log", 0, text, level="ERROR")
     assert verdict(w)[0] == "request_rejected"
+
+
+WAITS = 'Waiting for deployment "chat" rollout to finish: 0 of 1 updated replicas are available...'
+
+
+@pytest.mark.parametrize(
+    "failure", ['error: deployment "chat" exceeded its progress deadline', "error: timed out waiting for the condition"]
+)
+def test_a_rollout_that_failed_is_not_healthy(b: ModuleType, failure: str) -> None:
+    w = b.World()
+    w.add("ci.txt", 0, WAITS, "workload", "k8s")
+    w.add("ci.txt", 600, failure, "workload", "k8s")
+    assert verdict(w)[0] == "insufficient_evidence"
+
+
+def test_a_rollout_that_is_still_awaited_is_not_healthy(b: ModuleType) -> None:
+    w = b.World()
+    w.add("ci.txt", 0, WAITS, "workload", "k8s")
+    assert verdict(w)[0] == "insufficient_evidence"
+
+
+def test_a_rollout_that_failed_first_and_then_went_through_is_healthy(b: ModuleType) -> None:
+    w = b.World()
+    w.add("ci.txt", 0, WAITS, "workload", "k8s")
+    w.add("ci.txt", 600, "error: timed out waiting for the condition", "workload", "k8s")
+    w.add("ci.txt", 900, 'deployment "chat" successfully rolled out', "workload", "k8s")
+    assert verdict(w)[0] == "healthy"
+
+
+def test_a_workload_that_only_grew_is_not_healthy_for_it(b: ModuleType) -> None:
+    w = b.World()
+    w.add("events.txt", 0, "ScalingReplicaSet: Scaled up replica set chat-7f from 0 to 1", "k8s_event", "k8s")
+    assert verdict(w)[0] == "insufficient_evidence"
+
+
+def counters(w: Any, text: str, **fields: int) -> None:
+    w.add("cg.txt", None, f"memory.events: {text}", "cgroup", "cgroup", file="memory.events", **fields)
+    w.add("cg.txt", None, "memory.max = 42949672960", "cgroup", "cgroup", file="memory.max", memory_max_bytes=42949672960)
+
+
+def test_a_counter_of_kills_at_the_own_limit_is_possible(b: ModuleType) -> None:
+    """Nothing else is known: neither when nor who."""
+    w = b.World()
+    counters(w, "max=7741 oom=2 oom_kill=2", oom=2, oom_kill=2)
+    found = w.diagnosis()
+    assert verdict(w) == ("host_oom.container_limit", "possible")
+    assert found.key_facts["memcg_limit_kib"] == 41943040
+    assert found.key_facts["oom_kill"] == 2
+
+
+@pytest.mark.parametrize(("oom", "kills"), [(0, 2), (0, 0)], ids=["somebody else's limit", "no kill"])
+def test_other_counters_say_nothing(b: ModuleType, oom: int, kills: int) -> None:
+    w = b.World()
+    counters(w, f"max=7741 oom={oom} oom_kill={kills}", oom=oom, oom_kill=kills)
+    assert verdict(w)[0] == "insufficient_evidence"
+
+
+def test_a_counter_accuses_nobody_beside_an_engine_at_work(b: ModuleType) -> None:
+    """It may count last week's kill."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    counters(w, "max=7741 oom=2 oom_kill=2", oom=2, oom_kill=2)
+    assert verdict(w)[0] == "healthy"
+
+
+def test_a_units_result_alone_tells_of_a_kill_for_memory(b: ModuleType) -> None:
+    w = b.World()
+    w.add("journal.txt", 0, "vllm.service: Failed with result 'oom-kill'.", "log", "systemd", Scope(unit="vllm.service"))
+    assert verdict(w) == ("host_oom.container_limit", "possible")
+
+
+@pytest.mark.parametrize(
+    ("usage", "waiting", "running", "preempted", "cause"),
+    [
+        (99.8, 214.0, 61.0, None, "kv_saturation"),
+        (99.8, 20.0, 61.0, 1877.0, "kv_saturation"),
+        (99.8, 20.0, 61.0, 0.0, "insufficient_evidence"),
+        (99.8, 0.0, 61.0, 1877.0, "insufficient_evidence"),
+        (31.0, 214.0, 61.0, 1877.0, "insufficient_evidence"),
+    ],
+    ids=["more wait than run", "preempted", "a moment's jam", "no queue", "not full"],
+)
+def test_a_single_reading(
+    b: ModuleType, usage: float, waiting: float, running: float, preempted: float | None, cause: str
+) -> None:
+    """One scrape: what it shows is possible, how long it lasted nobody knows."""
+    w = b.World()
+    told = {"kv_cache_usage_pct": usage, "requests_waiting": waiting, "requests_running": running}
+    told |= {"preemptions_total": preempted} if preempted is not None else {}
+    for name, value in told.items():
+        w.series(name, [(float("nan"), value)], "metrics.prom")
+    assert verdict(w)[0] == cause
+    if cause == "kv_saturation":
+        assert verdict(w)[1] == "possible"
+        assert w.diagnosis().key_facts["requests_running"] == running

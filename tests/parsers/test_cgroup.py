@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from forensics import pipeline
 from forensics.model import Event, StampForm
 from forensics.parsers import FORMATS
 from forensics.sources import identify, make_head
@@ -119,3 +120,35 @@ def test_genuine_files_are_recognised(captures: Path) -> None:
     files = [p for p in captures.glob("*/**/memory.*.txt") if p.is_file()]
     for path in files:
         assert identify(make_head(str(path), path.read_bytes(), True), FORMATS).name == "cgroup", path  # type: ignore[union-attr]
+
+
+EVENTS = "low 0\nhigh 0\nmax 881\noom 3\noom_kill 3\noom_group_kill 0"
+
+
+@pytest.mark.parametrize(
+    ("text", "kills_at", "limit_at"),
+    [
+        (f"# cat /sys/fs/cgroup/memory.max\n34359738368\n# cat /sys/fs/cgroup/memory.events\n{EVENTS}", 4, 2),
+        (f"root@chat-0:/app# cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory.max\n{EVENTS}\n34359738368", 2, 8),
+        (f"docker exec vllm cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.events\n34359738368\n{EVENTS}", 3, 2),
+        ("# cd /sys/fs/cgroup/docker/4fd0b1c7a2; grep . memory.events memory.max\n"
+         "memory.events:oom 3\nmemory.events:oom_kill 3\nmemory.max:34359738368", 2, 4),
+    ],
+    ids=["prompt of root", "two files of one command", "docker exec", "grep behind cd"],
+)  # fmt: skip
+def test_files_that_a_person_printed(tmp_path: Path, text: str, kills_at: int, limit_at: int) -> None:
+    """The command names the files; a file of one number has the next such name."""
+    (tmp_path / "session.txt").write_text(f"{text}\n")
+    found = [event for event in pipeline.read(tmp_path / "session.txt").events if event.kind == "cgroup"]
+    limit = next(event for event in found if "memory_max_bytes" in event.fields)
+    kills = next(event for event in found if "oom_kill" in event.fields)
+    assert (limit.fields["memory_max_bytes"], limit.locator.line) == (34359738368, limit_at)
+    assert (kills.fields["oom_kill"], kills.locator.line) == (3, kills_at)
+
+
+def test_the_keys_of_two_files_do_not_mix(tmp_path: Path) -> None:
+    stat = "anon 11408506880\nfile 56501174272\nshmem 0\ninactive_file 52003102720"
+    (tmp_path / "memory.events+stat").write_text(f"{EVENTS}\n---\n68698112000\n---\n{stat}\n")
+    found = [event for event in pipeline.read(tmp_path / "memory.events+stat").events if event.kind == "cgroup"]
+    assert [event.fields["file"] for event in found] == ["memory.events", "memory.stat"]
+    assert found[1].fields["file_bytes"] == 56501174272

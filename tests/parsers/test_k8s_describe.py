@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from forensics.model import Event, StampForm
 from forensics.parsers import k8s_text
+from forensics.pipeline import analyze
 from forensics.sources import make_head
 from forensics.stamps import iso_utc
 
@@ -296,3 +298,39 @@ def test_sniff() -> None:
     assert k8s_text.DESCRIBE.sniff(make_head("x", POD.encode(), True)) >= 95
     assert k8s_text.DESCRIBE.sniff(make_head("x", f"$ kubectl describe po\n\n{POD}".encode(), True)) >= 90
     assert k8s_text.DESCRIBE.sniff(make_head("x", b"Name: John\nAddress: here\n", True)) == 0
+
+
+def test_a_containers_block_without_its_pod(tmp_path: Path) -> None:
+    """The block begins with the name of the container; arguments stand above the states."""
+    (tmp_path / "snip.txt").write_text("""\
+  embedder:
+    Image:         example.com/tei:1
+    Args:
+      --model-id
+      example/embedder
+    State:          Running
+      Started:      Mon, 15 Jun 2026 08:31:20 +0000
+    Last State:     Terminated
+      Reason:       OOMKilled
+      Exit Code:    137
+    Restart Count:  4
+    Limits:
+      memory:          10Gi
+""")
+    diagnosis = analyze(tmp_path / "snip.txt").diagnosis
+    assert diagnosis.key_facts["container"] == "embedder"
+    assert diagnosis.key_facts["container_limit_gib"] == 10.0
+    assert diagnosis.key_facts["restart_count"] == 4
+
+
+def test_states_of_nobody_have_their_numbers(tmp_path: Path) -> None:
+    (tmp_path / "snip.txt").write_text("""\
+    Last State:     Terminated
+      Reason:       Error
+      Exit Code:    1
+    Restart Count:  11
+    Limits:
+      memory:          96Gi
+""")
+    facts = analyze(tmp_path / "snip.txt").diagnosis.key_facts
+    assert (facts["restart_count"], facts["container_limit_gib"], facts["exit_code"]) == (11, 96.0, 1)

@@ -44,3 +44,18 @@ def test_rows_name_their_job() -> None:
     """A step and its job are one job; a task of an array is its own."""
     text = "JobID|State|ExitCode\n40122_3.batch|FAILED|1:0\n40123+0|FAILED|1:0\n"
     assert [e.fields["job"] for e in sacct.read(text, "x").events] == ["40122_3", "40123"]
+
+
+def test_memory_of_a_job() -> None:
+    """What was asked for stands in the job's row, what was used in a step's: both are told of the job."""
+    table = """\
+JobID           State     ReqMem     MaxRSS   Timelimit
+------------ ---------- ---------- ---------- ----------
+40122        OUT_OF_ME+        96G            1-06:00:00
+40122.batch  OUT_OF_ME+            100588412K
+"""
+    events = sacct.read(table, "x").events
+    told = {"job": "40122", "requested_memory_kib": 100663296, "max_rss_kib": 100588412, "time_limit_s": 108000}
+    assert [event.fields for event in events] == [told, told]
+    parsable = sacct.read("JobID|State|ReqMem|MaxRSS\n7|OUT_OF_MEMORY|4Gc|\n7.0|OUT_OF_MEMORY||12G\n", "x").events
+    assert parsable[0].fields == {"job": "7", "max_rss_kib": 12 << 20}

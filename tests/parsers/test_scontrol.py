@@ -35,3 +35,10 @@ def test_recognised() -> None:
     for text in (JOB, NODE):
         assert scontrol.sniff(make_head("x", text.encode(), True)) >= 90
     assert scontrol.sniff(make_head("x", b"Killing JobId=40122 on failed node gpu-node-7\n", True)) == 0
+
+
+def test_limits_of_a_job() -> None:
+    text = JOB + "   RunTime=12:00:12 TimeLimit=12:00:00 TimeMin=N/A\n   TRES=cpu=16,mem=128G,node=1\n"
+    told = {"job": "40122", "time_limit_s": 43200, "requested_memory_kib": 128 << 20}
+    assert [event.fields for event in scontrol.read(text, "x").events] == [told] * 5
+    assert "time_limit_s" not in scontrol.read(JOB + "   TimeLimit=UNLIMITED\n", "x").events[0].fields

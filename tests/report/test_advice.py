@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from forensics import analyze
+from forensics.report.advice import told as told_by
 from forensics.signatures.model import Condition
 
 HUB = "ERROR 05-12 08:00:06 [core.py:718] "
@@ -98,3 +99,18 @@ def test_a_failed_allocation_is_no_spent_budget(tmp_path: Path) -> None:
     assert "zero or negative" in mechanism
     assert "Raise `--gpu-memory-utilization`" in change
     assert "Do not lower `--gpu-memory-utilization`" in avoid
+
+
+@pytest.mark.parametrize(
+    ("text", "ended"),
+    [("low 0\nhigh 0\nmax 12\noom 0\noom_kill 0\noom_group_kill 0\n", False),
+     ("    Last State:     Terminated\n      Reason:       Error\n      Exit Code:    1\n", True)],
+    ids=["counters of nothing", "an exit code"],
+)  # fmt: skip
+def test_something_ended_is_said_only_where_it_did(tmp_path: Path, text: str, ended: bool) -> None:
+    file = tmp_path / "paste.txt"
+    file.write_text(text, encoding="utf-8")
+    report = analyze(file)
+    assert report.diagnosis.verdict.cause.id == "insufficient_evidence"
+    assert told_by(report, "summary", "en").startswith("Something ended") is ended
+    assert told_by(report, "summary", "zh").startswith("确实有东西挂了") is ended

@@ -7,6 +7,7 @@ exit code other than 137 says that some process of the container was killed at s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import regex
 
@@ -239,6 +240,33 @@ def _counter(case: Case, death: Death) -> Iterator[Finding]:
             fields = {**limit.fields, **kills[0].fields, **_limit_beside(case, limit.event)}
             yield conclude("oom_counter", limit.event, fields, (*shot[:1], limit))
             return
+
+
+def counted_kill(case: Case) -> Finding | None:
+    """A cgroup that counts a kill at its own limit, where nothing else tells of a death and no kernel log speaks.
+
+    Nobody says when that was, nor of whom: the limit, and that it was hit, is all that is known. Version 1 does not
+    count the shortages by themselves; there the failed charges say that the limit was reached.
+    """
+    if case.lives or any(event.channel == "kernel" for event in case.events):
+        return None
+    reached = [*case.named("cgroup.oom_own_limit"), *case.named("cgroup.max_reached")]
+    for kill in case.named("cgroup.oom_kill"):
+        version_1 = str(kill.event.fields.get("file")) == "memory.oom_control"
+        own = [f for f in reached if f.locator == kill.locator and f.signature == "cgroup.oom_own_limit"]
+        charged = [f for f in reached if version_1 and f.locator.source == kill.locator.source]
+        if own or charged:
+            counted = own[0].fields if own else {}
+            fields = {**counted, **kill.fields, **_limit_beside(case, kill.event)}
+            return conclude("oom_counter", _at_row(kill.event, "oom_kill"), fields)
+    return None
+
+
+def _at_row(event: Event, key: str) -> Event:
+    """The event at the line of its file that holds a key."""
+    rows = event.raw.split("\n")
+    index = next((i for i, row in enumerate(rows) if row.startswith(f"{key} ")), 0)
+    return replace(event, locator=replace(event.locator, line=event.locator.line + index))
 
 
 def _limit_beside(case: Case, counter: Event) -> dict[str, int]:

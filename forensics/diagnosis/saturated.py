@@ -1,0 +1,111 @@
+"""A KV cache that is full while nobody dies: by a series of readings, by undated scrapes, by a single reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, isnan
+
+from ..model import Event, Finding, Locator, Samples
+from . import trends
+from .case import Case, conclude
+from .rules.series import FULL_PCT, saturation
+
+Saturation = tuple[tuple[Finding, ...], str]
+"""The evidence, and whose cache it is."""
+
+
+def for_long(case: Case, since_s: float = -inf) -> Saturation | None:
+    """A KV cache at its ceiling, looked at from a moment on (Unix time)."""
+    for columns in _kv_series(case):
+        points = [(point, samples) for samples in columns for point in trends.points_of(samples) if point[0] >= since_s]
+        full = [(point[0], s.source, s, point) for point, s in points if point[1] >= FULL_PCT]
+        if not full or not saturation([point[1] for point, _ in points]):
+            continue
+        *_, samples, point = min(full, key=lambda item: item[:2])
+        fields = {"kv_cache_usage_pct": max(point[1] for point, _ in points)}
+        waiting = [s for s in case.samples if s.name == "requests_waiting" and s.source in {c.source for c in columns}]
+        if waiting:
+            fields["requests_waiting"] = _peak(waiting)
+        finding = conclude("kv_saturated", trends.event_at(samples, point), fields)
+        preempted = tuple(case.named("vllm.preempted_v0", "sglang.retract"))
+        entity = case.entities.name_of(samples.scope, samples.source)
+        return (finding, *preempted), entity
+    return None
+
+
+def by_scrapes(case: Case) -> Saturation | None:
+    """A full cache with a queue in scrapes that nothing dates: their files' order, and a counter, need no clock."""
+    undated = [s for s in case.samples if s.name in _SCRAPED and all(map(isnan, s.stamps))]
+    owners = {case.entities.name_of(s.scope) for s in undated}
+    for owner in sorted(owners):
+        own = [s for s in undated if case.entities.name_of(s.scope) == owner]
+        kv, waiting, preempted = (_in_file_order(own, name) for name in _SCRAPED)
+        full = [row for row in kv if row[2] >= FULL_PCT]
+        queue = max((value for *_, value in waiting), default=0.0)
+        counts = [value for *_, value in preempted]
+        grew = max(counts, default=0.0) - min(counts, default=0.0)
+        if full and queue >= QUEUE and (grew or len(full) > 1):
+            source, line, _ = full[0]
+            fields = {"kv_cache_usage_pct": max(v for *_, v in full), "requests_waiting": queue}
+            fields |= {"preemptions_total": counts[-1], "preemptions_grew": grew} if grew else {}
+            place = Locator.at(source, line)
+            event = Event(place, "sample", "metrics", f"kv_cache_usage_pct {full[0][2]:g}", scope=own[0].scope)
+            return (conclude("kv_saturated", event, fields),), owner
+    return None
+
+
+def at_once(case: Case) -> Saturation | None:
+    """A single reading, and nothing before or after it: full, with a queue that is no moment's jam.
+
+    Requests were preempted, or more of them wait than run. How long it lasts is not shown: never more than possible.
+    """
+    last: dict[str, list[Samples]] = {}
+    for samples in case.samples:
+        if samples.name in _GAUGES:
+            last.setdefault(case.entities.name_of(samples.scope), []).append(samples)
+    for owner, own in sorted(last.items()):
+        if any(len(s.values) != 1 for s in own) or len({s.source for s in own}) != 1:
+            continue
+        kv, waiting, preempted, running = ([s for s in own if s.name == name] for name in _GAUGES)
+        fullest = max(kv, key=_value, default=None)
+        queue, runs, count = (sum(map(_value, columns)) for columns in (waiting, running, preempted))
+        if fullest is not None and _value(fullest) >= FULL_PCT and queue >= QUEUE and (count or queue > runs):
+            fields = {"kv_cache_usage_pct": _value(fullest), "requests_waiting": queue}
+            fields |= {"requests_running": runs} if running else {}
+            fields |= {"preemptions_total": count} if preempted else {}
+            text = f"kv_cache_usage_pct {_value(fullest):g}"
+            event = Event(Locator.at(fullest.source, fullest.lines[0]), "sample", "metrics", text, scope=fullest.scope)
+            return (conclude("kv_full_once", event, fields),), owner
+    return None
+
+
+def _value(single: Samples) -> float:
+    return single.values[0]
+
+
+_SCRAPED = ("kv_cache_usage_pct", "requests_waiting", "preemptions_total")
+_GAUGES = (*_SCRAPED, "requests_running")
+QUEUE = 10.0
+"""So many requests wait when a full cache is more than a well used one."""
+
+
+def _in_file_order(columns: Sequence[Samples], name: str) -> list[tuple[str, int, float]]:
+    """(file, line, value) of one series over several files, in the order of their names."""
+    rows = ((s.source, n, v) for s in columns if s.name == name for n, v in zip(s.lines, s.values, strict=True))
+    return sorted(row for row in rows if not isnan(row[2]))
+
+
+def _kv_series(case: Case) -> Sequence[Sequence[Samples]]:
+    """KV cache usage by file; scrapes of one moment each, saved as a file each, are one series per owner."""
+    groups: dict[tuple[str, str], list[Samples]] = {}
+    for samples in case.samples:
+        if samples.name == "kv_cache_usage_pct":
+            owner = case.entities.name_of(samples.scope, samples.source)
+            scraped = len(samples.values) == 1
+            key = ("" if owner.startswith("file:") else owner, "") if scraped else ("", samples.source)
+            groups.setdefault(key, []).append(samples)
+    return list(groups.values())
+
+
+def _peak(columns: Sequence[Samples]) -> float:
+    return max(value for samples in columns for value in samples.values)
