@@ -18,6 +18,7 @@ from .entities import ENGINE_COMM
 from .judge import Judged, assemble, judge
 from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Phase, Trend
 from .raised import raised
+from .rules import serving
 from .rules.series import rising
 
 REFUSALS = (
@@ -40,6 +41,8 @@ One alone is a slip of somebody; of any other path they are somebody looking aro
 """
 NEAR_LINES = 40
 """An exception stands this close before the answer that it spoilt."""
+INTERNAL_ERROR = 500
+"""What a web framework answers for an exception that nobody caught."""
 MANY_REFUSALS = 3
 MANY_SHARE = 0.02
 """Refusals per line of the log: a busy server refuses a few requests every day."""
@@ -58,7 +61,7 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
             yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
             return
     full = () if _broke_before_stop(case) else (_saturated,)
-    for build in (_counted, *full, _leaking, _starved, _failing, _refused, _raised):
+    for build in (_counted, *full, _standing, _queueing, _leaking, _starved, _failing, _refused, _raised):
         found = build(case)
         if found is not None:
             yield found
@@ -128,6 +131,22 @@ def _counted(case: Case) -> Incident | None:
     return _alone(case, "host_oom.container_limit", (found,), case.entities.of(found.event)) if found else None
 
 
+def _standing(case: Case) -> Incident | None:
+    """An engine that does not move while requests run: whoever saved the log did so before anything ended it."""
+    found = sorted(serving.standstills(case), key=lambda item: (not item[1], evidence_stage.order(item[0][0])))
+    for evidence, clear in found[:1]:
+        entity = case.entities.of(evidence[0].event)
+        return _alone(case, "engine_timeout", evidence, entity, Confidence.LIKELY if clear else Confidence.POSSIBLE)
+    return None
+
+
+def _queueing(case: Case) -> Incident | None:
+    """Requests that wait and wait although the cache has room: what runs at once is limited by something else."""
+    for evidence in serving.queues(case):
+        return _alone(case, "kv_saturation", evidence, case.entities.of(evidence[0].event))
+    return None
+
+
 def _leaking(case: Case) -> Incident | None:
     """GPU memory that climbs and climbs: what dies of it has not died yet, or was restarted in time."""
     found = rising(case)
@@ -148,7 +167,7 @@ def _starved(case: Case) -> Incident | None:
 def _failing(case: Case) -> Incident | None:
     """Requests that the engine answered with a server error right after an exception, again and again: it serves on."""
     lines = {source.path: source.lines for source in case.sources}
-    for life, failed, answered in _failures(case):
+    for life, failed, answered in serving.failures(case):
         long = lines.get(life.start.locator.source, 0) > 200
         rare = long and (len(failed) < MANY_REFUSALS or len(failed) < MANY_SHARE * answered)
         raised = _raised_before(case, failed)
@@ -156,6 +175,9 @@ def _failing(case: Case) -> Incident | None:
             count = sum(event.count for event in failed)
             fields = {"exception": raised.fields.get("exception") or raised.text[:80], "failed_requests": count}
             return _alone(case, "app_bug", (conclude("request_exception", raised, fields),), life.entity)
+    failure = serving.unexplained_failures(case)
+    if failure is not None and failure.fields["http_status"] == INTERNAL_ERROR and "failed_requests" in failure.fields:
+        return _alone(case, "app_bug", (failure,), case.entities.of(failure.event), Confidence.POSSIBLE)
     return None
 
 
@@ -163,21 +185,6 @@ def _raised(case: Case) -> Incident | None:
     """An exception that nothing surrounds: it is all that is known of the engine that raised it."""
     found = raised(case)
     return _alone(case, found[0], (found[1],), case.entities.of(found[1].event)) if found is not None else None
-
-
-def _failures(case: Case) -> Iterator[tuple[Life, list[Event], int]]:
-    """Runs with the requests that each failed to answer while it served (5xx), and how many it answered in all."""
-    posts: dict[str, list[Event]] = {}
-    for event in case.of_kind("access"):
-        if event.fields.get("method") == "POST":
-            posts.setdefault(event.locator.source, []).append(event)
-    for life in case.lives:
-        stop = life.shutdown.locator.order if life.shutdown is not None else inf
-        begin = life.ready.locator.order if life.ready is not None else life.start.locator.order
-        own = posts.get(life.start.locator.source, ())
-        answers = [event for event in own if life.holds(event) and begin <= event.locator.order < stop]
-        failed = [event for event in answers if int(event.fields.get("status") or 0) >= 500]
-        yield life, failed, sum(event.count for event in answers)
 
 
 def _raised_before(case: Case, failed: Sequence[Event]) -> Event | None:
@@ -220,12 +227,14 @@ def _is_refused_call(event: Event) -> bool:
     return called and event.fields.get("status") in REFUSED_CALLS
 
 
-def _alone(case: Case, cause: str, evidence: tuple[Finding, ...], entity: str) -> Incident:
+def _alone(
+    case: Case, cause: str, evidence: tuple[Finding, ...], entity: str, most: Confidence = Confidence.LIKELY
+) -> Incident:
     death = Death(entity, evidence[0].time.utc_s, (), None, None, "", False)
     hypothesis = rank.rank_one(case.library.causes[cause], evidence)
     lines = sum(source.lines for source in case.sources)
     weak = all(f.signature in rank.WEAK for f in hypothesis.decisive)
-    confidence = Confidence.LIKELY if lines >= 10 and not weak else Confidence.POSSIBLE
+    confidence = most if lines >= 10 and not weak else Confidence.POSSIBLE
     decoys = evidence_stage.decoys(case, death)
     return assemble(case, Judged(death, (), evidence), (replace(hypothesis, confidence=confidence),), (), decoys)
 
@@ -254,6 +263,7 @@ def no_fault(case: Case) -> Incident:
     doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
     doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure"))
     doubts += _failed_rollouts(case)
+    doubts += filter(None, [serving.unexplained_failures(case)])
     findings += doubts
     healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case) and not doubts
     healthy = healthy and not _broke_before_stop(case)
@@ -279,7 +289,7 @@ def no_fault(case: Case) -> Incident:
 def _harmed(case: Case) -> bool:
     """True when requests failed, were still running at the end, or the kernel killed a helper: not all was well."""
     killed = (case.lives_of(case.entities.of(event)) for event in case.of_kind("kernel_oom"))
-    return any(killed) or any(life.unfinished or failed for life, failed, _ in _failures(case))
+    return any(killed) or any(life.unfinished or failed for life, failed, _ in serving.failures(case))
 
 
 def _unasked(case: Case) -> bool:

@@ -399,7 +399,7 @@ def spoilt(w: Any, b: ModuleType, every: int, total: int, raised: bool = True) -
     [
         (5, 40, True, ("app_bug", "likely")),
         (400, 400, True, ("healthy", "likely")),
-        (5, 40, False, ("healthy", "likely")),
+        (5, 40, False, ("app_bug", "possible")),
         (50, 40, True, ("healthy", "established")),
     ],
     ids=["one in five", "one in four hundred", "nothing says why", "none"],

@@ -1,0 +1,178 @@
+"""Trouble of an engine that serves on: nothing died yet, and its users wait or get errors all the same.
+
+A standstill is told by the engine's own reports (requests run, no token moves) or by waits between its processes that
+do not end; a queue, by requests that wait for many minutes without becoming fewer. What went over by itself within
+minutes is a big prefill or a compilation, and no trouble. What follows an order to stop tells nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf
+
+from ...model import Event, Finding, Samples
+from .. import trends
+from ..case import Case, conclude
+from ..model import Life
+from .engine import HANG_WAITS
+from .series import LONG_QUEUE
+
+STALL_S = 180.0
+"""Requests that run so long without a token are stuck, where nothing moves until the end of the log."""
+OVERCOME_STALL_S = 600.0
+"""One that ended by itself counts from here: no prefill and no compilation takes so long."""
+QUEUE_S = 600.0
+"""A queue that lasts so long is no burst."""
+DRAINING = 0.75
+"""A queue that has fallen to this share of its peak is on its way to be worked off."""
+MIN_REPORTS = 6
+MANY_FAILED = 3
+MANY_FAILED_SHARE = 0.02
+
+Row = tuple[int, float, float]
+"""Place in reading order, Unix time, value."""
+_TOKENS = ("generation_tokens_per_s", "prompt_tokens_per_s")
+
+
+def standstills(case: Case) -> Iterator[tuple[tuple[Finding, ...], bool]]:
+    """Evidence of an engine that stands still, and whether it is clear: it never moved again, with requests running."""
+    for column in _columns(case, "requests_running"):
+        moved = [other for name in _TOKENS for other in _columns(case, name) if _beside(column, other)]
+        if any(other.name == "generation_tokens_per_s" for other in moved):
+            yield from _stalls(case, column, moved)
+    for life in case.lives:
+        yield from _waits(case, life)
+
+
+def _stalls(case: Case, running: Samples, moved: Sequence[Samples]) -> Iterator[tuple[tuple[Finding, ...], bool]]:
+    tokens: dict[int, float] = {}
+    for column in moved:
+        for place, value in zip(column.lines, column.values, strict=True):
+            tokens[place] = tokens.get(place, 0.0) + value
+    for rows in _by_run(case, running):
+        parts: list[list[Row]] = [[]]
+        for place, moment, count in rows:
+            if count > 0 and tokens.get(place) == 0.0:
+                parts[-1].append((place, moment, count))
+            elif parts[-1]:
+                parts.append([])
+        *over, last = parts
+        longest = last if _lasted_s(last) >= STALL_S else max(over, key=_lasted_s, default=last)
+        if _lasted_s(longest) >= (STALL_S if longest is last else OVERCOME_STALL_S):
+            place, moment, count = longest[0]
+            fields = {"requests_running": count, "stall_s": round(_lasted_s(longest))}
+            yield (conclude("stalled", trends.event_at(running, (moment, count, place)), fields),), longest is last
+
+
+def _waits(case: Case, life: Life) -> Iterator[tuple[tuple[Finding, ...], bool]]:
+    """Waits for a peer that did not end: no report of work after them, where the engine reports, else no answer."""
+    stop = life.shutdown.locator.order if life.shutdown is not None else inf
+    waits = [f for f in life.findings if f.signature == "vllm.shm_broadcast_wait" and f.locator.order < stop]
+    if sum(f.event.count for f in waits) < HANG_WAITS or (life.ready is None and life.last_activity is None):
+        return
+    own = [row for column in _columns(case, "requests_running") for row in _of(life, column)]
+    work = [row[0] for name in _TOKENS for column in _columns(case, name) for row in _of(life, column) if row[2] > 0]
+    answered = [e.locator.order for e in case.of_kind("access") if life.holds(e) and _is_answer(e)] if not own else []
+    progress = max((*work, *answered, life.ready.locator.order if life.ready is not None else 0))
+    waits = [f for f in waits if f.locator.order > progress]
+    count = sum(f.event.count for f in waits)
+    last = max((row for row in own if row[0] < waits[0].locator.order), default=None) if waits else None
+    if count >= HANG_WAITS and (last is None or last[2] > 0):
+        yield (conclude("still_hanging", waits[0].event, {"waits": count}, tuple(waits)),), last is not None
+
+
+def queues(case: Case) -> Iterator[tuple[Finding, ...]]:
+    """Evidence of a queue that lasts and does not become shorter, whatever the cache holds."""
+    for waiting in _columns(case, "requests_waiting"):
+        for rows in _by_run(case, waiting):
+            short = max((n for n, row in enumerate(rows) if row[2] < LONG_QUEUE), default=-1)
+            queue = rows[short + 1 :]
+            peak = max((row[2] for row in queue), default=0.0)
+            if _lasted_s(queue) < QUEUE_S or queue[-1][2] < DRAINING * peak:
+                continue
+            place, moment, count = queue[0]
+            fields = {"requests_waiting": peak, "queue_s": round(_lasted_s(queue))}
+            for name in ("requests_running", "kv_cache_usage_pct"):
+                beside = [c for c in _columns(case, name) if _beside(waiting, c)]
+                values = [v for c in beside for n, v in zip(c.lines, c.values, strict=True) if n >= place]
+                fields |= {name: max(values)} if values else {}
+            yield (conclude("queue_lasting", trends.event_at(waiting, (moment, count, place)), fields),)
+
+
+def failures(case: Case) -> Iterator[tuple[Life, list[Event], int]]:
+    """Runs with the requests that each failed to answer while it served (5xx), and how many it answered in all."""
+    posts: dict[str, list[Event]] = {}
+    for event in case.of_kind("access"):
+        if event.fields.get("method") == "POST":
+            posts.setdefault(event.locator.source, []).append(event)
+    for life in case.lives:
+        answers = [event for event in posts.get(life.start.locator.source, ()) if _while_serving(life, event)]
+        failed = [event for event in answers if int(event.fields.get("status") or 0) >= 500]
+        yield life, failed, sum(event.count for event in answers)
+
+
+def unexplained_failures(case: Case) -> Finding | None:
+    """Server errors in a number that no service calls well, for requests or for the question whether it is well."""
+    for life, failed, answered in failures(case):
+        count = sum(event.count for event in failed)
+        if count >= max(MANY_FAILED, MANY_FAILED_SHARE * answered):
+            status = [event.fields["status"] for event in failed]
+            fields = {"failed_requests": count, "answered_requests": answered,
+                      "http_status": max(set(status), key=status.count)}  # fmt: skip
+            return conclude("requests_failed", failed[0], fields)
+        asked = [e for e in case.of_kind("access") if _is_health(e) and _while_serving(life, e)]
+        ill = [e for e in asked if int(e.fields.get("status") or 0) >= 500]
+        if sum(e.count for e in ill) >= MANY_FAILED and asked[-1] in ill:
+            return conclude("unwell", ill[0], {"http_status": ill[0].fields["status"]})
+    return None
+
+
+def _while_serving(life: Life, event: Event) -> bool:
+    stop = life.shutdown.locator.order if life.shutdown is not None else inf
+    begin = life.ready.locator.order if life.ready is not None else life.start.locator.order
+    return life.holds(event) and begin <= event.locator.order < stop
+
+
+def _is_answer(event: Event) -> bool:
+    return event.fields.get("method") == "POST" and int(event.fields.get("status") or 500) < 400
+
+
+def _is_health(event: Event) -> bool:
+    return str(event.fields.get("path")).startswith(("/health", "/v2/health/"))
+
+
+def _columns(case: Case, name: str) -> Iterator[Samples]:
+    return (column for column in case.samples if column.name == name)
+
+
+def _beside(one: Samples, other: Samples) -> bool:
+    return (one.source, one.scope) == (other.source, other.scope)
+
+
+def _of(life: Life, column: Samples) -> list[Row]:
+    """The rows of a series that a run printed before it was asked to stop, in reading order."""
+    if column.source != life.start.locator.source:
+        return []
+    stop = life.shutdown.locator.order if life.shutdown is not None else life.end.locator.order + 1
+    return [row for row in _rows(column) if life.start.locator.order <= row[0] < stop]
+
+
+def _rows(column: Samples) -> list[Row]:
+    rows = zip(column.lines, column.stamps, column.values, strict=True)
+    return [(place, moment, value) for place, moment, value in rows if value == value]
+
+
+def _by_run(case: Case, column: Samples) -> list[list[Row]]:
+    """A series cut at the runs of its log; one that no log prints is a single run, in the order of time."""
+    lives = [life for life in case.lives if life.start.locator.source == column.source]
+    if lives:
+        return [_of(life, column) for life in lives]
+    return [sorted(_rows(column), key=lambda row: row[1])]
+
+
+def _lasted_s(rows: Sequence[Row]) -> float:
+    """From the first to the last of enough rows; 0 where they are few or nothing dates them."""
+    if len(rows) < MIN_REPORTS:
+        return 0.0
+    length_s = rows[-1][1] - rows[0][1]
+    return length_s if length_s == length_s else 0.0

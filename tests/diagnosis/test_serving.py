@@ -1,0 +1,126 @@
+"""Trouble of an engine that serves on: a standstill, a queue that lasts, errors without a reason; and what is none."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+WAIT = "No available shared memory broadcast block found in 60 seconds. This typically happens when some processes are hanging"
+
+
+def verdict(w: Any) -> tuple[str, str]:
+    found = w.diagnosis().verdict
+    return (found.cause.id, str(found.confidence))
+
+
+def served(b: ModuleType) -> Any:
+    w = b.World()
+    w.start("a", 0)
+    for n in range(20):
+        w.answer("a", 100 + 10 * n)
+    return w
+
+
+def reports(w: Any, rows: list[tuple[float, float, float, float]]) -> None:
+    """The engine's reports: (seconds, requests running, waiting, tokens per second), each on one line."""
+    for name, column in (("requests_running", 1), ("requests_waiting", 2), ("generation_tokens_per_s", 3)):
+        w.series(name, [(row[0], row[column]) for row in rows], "a")
+
+
+@pytest.mark.parametrize(
+    ("waits", "running", "after", "expected"),
+    [
+        (5, 4.0, False, ("engine_timeout", "likely")),
+        (5, None, False, ("engine_timeout", "possible")),
+        (5, 0.0, False, ("healthy", "likely")),
+        (1, 4.0, False, ("healthy", "likely")),
+        (5, 4.0, True, ("healthy", "likely")),
+    ],
+    ids=["with requests running", "load unknown", "idle", "one wait", "it went on"],
+)
+def test_waits_that_do_not_end(
+    b: ModuleType, waits: int, running: float | None, after: bool, expected: tuple[str, str]
+) -> None:
+    """Processes wait for each other to the end of a log that somebody saved before anything was ended."""
+    w = served(b)
+    if running is not None:
+        w.series("requests_running", [(300.0, running)], "a", first_line=40)
+        w.series("generation_tokens_per_s", [(300.0, 90.0 * running)], "a", first_line=40)
+    for n in range(waits):
+        w.add("a", 360 + 60 * n, WAIT, line=50 + n)
+    if after:
+        w.series("requests_running", [(700.0, 4.0)], "a", first_line=90)
+        w.series("generation_tokens_per_s", [(700.0, 90.0)], "a", first_line=90)
+        w.answer("a", 705)
+    assert verdict(w) == expected
+
+
+@pytest.mark.parametrize(
+    ("stalled_s", "then_works", "expected"),
+    [
+        (300, False, ("engine_timeout", "likely")),
+        (900, True, ("engine_timeout", "possible")),
+        (300, True, ("healthy", "likely")),
+        (60, False, ("healthy", "likely")),
+    ],
+    ids=["to the end", "a quarter of an hour", "minutes", "a big prefill"],
+)
+def test_requests_that_run_without_a_token(
+    b: ModuleType, stalled_s: int, then_works: bool, expected: tuple[str, str]
+) -> None:
+    w = served(b)
+    rows = [(300.0 + t, 5.0, 0.0, 400.0) for t in range(0, 300, 10)]
+    rows += [(600.0 + t, 5.0, 0.0, 0.0) for t in range(0, stalled_s + 10, 10)]
+    rows += [(2000.0 + t, 5.0, 0.0, 400.0) for t in range(0, 300, 10) if then_works]
+    reports(w, rows)
+    assert verdict(w) == expected
+
+
+@pytest.mark.parametrize(
+    ("queue", "cause"),
+    [
+        (lambda t: t / 10, "kv_saturation"),
+        (lambda t: 60.0, "kv_saturation"),
+        (lambda t: 30.0 if t < 400 else 0.0, "healthy"),
+        (lambda t: 500 - t / 3, "healthy"),
+        (lambda t: 3.0, "healthy"),
+    ],
+    ids=["grows", "stays", "drained", "is being worked off", "a few"],
+)
+def test_a_queue_that_lasts(b: ModuleType, queue: Any, cause: str) -> None:
+    """As many run as may, the cache has room, and the others wait."""
+    w = served(b)
+    reports(w, [(300.0 + t, 16.0, float(queue(t)), 400.0) for t in range(0, 1400, 10)])
+    w.series("kv_cache_usage_pct", [(300.0 + t, 7.0) for t in range(0, 1400, 10)], "a")
+    assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("status", "failed", "expected"),
+    [
+        (500, 12, ("app_bug", "possible")),
+        (503, 12, ("insufficient_evidence", "undetermined")),
+        (500, 1, ("healthy", "likely")),
+        (499, 12, ("healthy", "likely")),
+    ],
+)
+def test_server_errors_without_a_reason(b: ModuleType, status: int, failed: int, expected: tuple[str, str]) -> None:
+    """What a web framework answers for an exception is the application's; another error may be anything."""
+    w = served(b)
+    for n in range(failed):
+        w.answer("a", 400 + n, status)
+    w.answer("a", 500)
+    assert verdict(w) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cause"), [(400, "insufficient_evidence"), (30, "healthy")], ids=["serving", "starting"]
+)
+def test_a_health_endpoint_that_says_no(b: ModuleType, seconds: int, cause: str) -> None:
+    w = served(b)
+    for n in range(4):
+        text = '10.42.0.1:40122 - "GET /health HTTP/1.1" 503'
+        w.add("a", seconds + n, text, "access", line=7 if seconds < 60 else None, method="GET", path="/health", status=503)
+    assert verdict(w)[0] == cause
