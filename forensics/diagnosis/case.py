@@ -163,6 +163,7 @@ DERIVED: dict[str, Derived] = {
                 "oom_counter",
                 "evicted_over_request",
                 "oomkilled_child",
+                "oomkilled_engine",
                 "gpu_smaller_than_before",
                 "gpu_smaller_than_named",
                 "probe_budget_short",

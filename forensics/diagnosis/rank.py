@@ -39,6 +39,7 @@ WEAK = frozenset(
         "derived.kill_unknown_limit",
         "derived.killed_while_starting",
         "derived.oomkilled_child",
+        "derived.oomkilled_engine",
         "derived.oomkilled_status",
         "derived.oom_counter",
         "derived.kv_full_once",

@@ -83,6 +83,32 @@ def test_what_oomkilled_proves(b: ModuleType, code: int, name: str) -> None:
     assert name in b.names(host.rules(case, case.deaths[0]))
 
 
+@pytest.mark.parametrize("code", [0, 1, 143])
+def test_oomkilled_right_after_a_silent_death_was_the_engine(b: ModuleType, code: int) -> None:
+    """The engine process vanished, its parent ended by itself in any way, and the status says OOMKilled: possible."""
+    w = b.World()
+    w.start("a", 0, Scope(pod=b.POD))
+    w.answer("a", 900, scope=Scope(pod=b.POD))
+    w.add("a", 1000, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR", scope=Scope(pod=b.POD))
+    w.add("a", 1001, "Shutting down", scope=Scope(pod=b.POD))
+    w.exited("describe.txt", 1005, code, "OOMKilled")
+    w.pod(memory_limit_bytes=40 << 30)
+    found = w.diagnosis()
+    assert (found.verdict.cause.id, found.verdict.confidence) == ("host_oom.container_limit", "possible")
+    assert found.first_cause.signature == "vllm.engine_process_died"
+
+
+@pytest.mark.parametrize(("reason", "exited"), [("Error", 1005), ("OOMKilled", 9000)], ids=["no OOM", "hours later"])
+def test_a_silent_death_alone_is_no_kill_for_memory(b: ModuleType, reason: str, exited: float) -> None:
+    w = b.World()
+    w.start("a", 0, Scope(pod=b.POD))
+    w.answer("a", 900, scope=Scope(pod=b.POD))
+    w.add("a", 1000, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR", scope=Scope(pod=b.POD))
+    w.exited("describe.txt", exited, 0, reason)
+    w.pod(memory_limit_bytes=40 << 30)
+    assert w.diagnosis().verdict.cause.id == "insufficient_evidence"
+
+
 def test_oomkilled_without_a_kernel_line_is_not_established(b: ModuleType) -> None:
     """`oom_kill` counts kills at any limit: a status alone does not say whose."""
     w = b.World()

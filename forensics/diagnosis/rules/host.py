@@ -1,7 +1,8 @@
 """Host memory: whose limit a kernel kill enforced, and what a container status adds to it.
 
 `oom_memcg` owns the limit, `task_memcg` holds the victim; a kill without a memcg is the node's. `OOMKilled` with an
-exit code other than 137 says that some process of the container was killed at some time, not that this ended it.
+exit code other than 137 says that some process of the container was killed at some time, not that this ended it; where
+a process of the engine vanished just before that exit, it is the one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ...model import Event, Finding
 from ...parsers.sizes import size_bytes
 from .. import evidence
 from ..case import Case, conclude
+from ..deaths import JOIN_S, LINGER_S
 from ..entities import ENGINE_COMM
 from ..model import Death
 from .engine import SILENT_ENDS
@@ -195,9 +197,28 @@ def _status(case: Case, death: Death) -> Finding | None:
     for event in death.witnesses:
         if event.fields.get("reason") == "OOMKilled" or event.fields.get("oom_killed"):
             code = event.fields.get("exit_code")
-            name = "oomkilled_status" if code in (137, None) else "oomkilled_child"
+            gone = _gone_before(death, event) if code not in (137, None) else None
+            name = "oomkilled_status" if code in (137, None) else "oomkilled_engine" if gone else "oomkilled_child"
             own = {"container": death.container} if death.container else {}
-            return conclude(name, event, {**event.fields, **own, **known})
+            return conclude(name, event, {**event.fields, **own, **known}, (gone,) if gone is not None else ())
+    return None
+
+
+GONE = (*SILENT_ENDS, "sglang.child_failed", "tgi.shard_signal", "python.killed")
+"""What a parent says of an engine process that is gone, and that left no word itself."""
+
+
+def _gone_before(death: Death, status: Event) -> Finding | None:
+    """A process of the engine that vanished just before its container ended, for memory as the status says.
+
+    Its parent then ends by itself, in any way: the exit code is the parent's.
+    """
+    for finding in death.life.findings if death.life is not None else ():
+        gone_s, ended_s = finding.time.utc_s, status.time.utc_s
+        if finding.signature in GONE and gone_s is not None and ended_s is not None:
+            slack_s = min(finding.time.uncertainty_s + status.time.uncertainty_s, LINGER_S)
+            if -JOIN_S <= ended_s - gone_s <= LINGER_S + slack_s:
+                return finding
     return None
 
 
