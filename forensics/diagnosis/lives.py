@@ -27,6 +27,8 @@ _ORDER = tuple(Phase)
 _BEFORE_READY = frozenset(_ORDER[: _ORDER.index(Phase.SERVING)])
 _AT_WORK = frozenset({"vllm.sleep_mode"})
 """Messages of an engine that does what it is asked to, where no request shows it: it sleeps and wakes for a trainer."""
+_LAUNCH_ERRORS = frozenset({"vllm.argparse_error", "runtime.command_missing", "runtime.exec_format"})
+"""Errors of a command line, or of the program that it names."""
 _OF_A_REQUEST = regex.compile(r"/(?:starlette|uvicorn/protocols|fastapi|aiohttp|httptools|anyio)/")
 """Frames of a handler: its exception ends a request, not the server."""
 
@@ -135,10 +137,11 @@ def _cut(
         phase = _phase_of(own, phases)
         banner = next((f.signature for f in own if phases.get(f.signature) == Phase.STARTING), "")
         again = event.locator.order - draft.banners.get(banner, event.locator.order) > BANNER_LINES
-        if banner and (draft.beyond_banner or again or _worked(draft, work, event.locator.order)):
+        failing = draft.shutdown is not None and _fails_to_start(event, own)
+        if failing or (banner and (draft.beyond_banner or again or _worked(draft, work, event.locator.order))):
             if draft.events:
                 yield draft
-            draft = _Draft(entity, source)
+            draft = _Draft(entity, source, from_start=failing)
         if banner:
             draft.banners[banner] = event.locator.order
         elif phase is not None or any(f.role in (Role.CAUSE, Role.CONSEQUENCE) for f in own):
@@ -149,6 +152,17 @@ def _cut(
         _advance(draft, event, own, phase, phases)
     if draft.events:
         yield draft
+
+
+def _fails_to_start(event: Event, findings: Sequence[Finding]) -> bool:
+    """True for what only a program says that is being started and has not come to its banner.
+
+    Behind an orderly stop this is the next start; everything else there is the noise of the stop.
+    """
+    if any(f.signature in _LAUNCH_ERRORS for f in findings):
+        return True
+    frames = [str(frame) for frame in event.fields.get("frames", ())] if event.kind == "traceback" else []
+    return bool(frames) and frames[0].endswith(":<module>") and frames[-1].endswith(":<module>")
 
 
 def _worked(draft: _Draft, work: Sequence[tuple[int, float]], place: int) -> bool:

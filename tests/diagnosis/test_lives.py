@@ -188,3 +188,30 @@ def test_an_answer_right_after_the_fatal_error_is_an_echo(b: ModuleType) -> None
     w.add("a", 90, "AsyncLLM output_handler failed.", level="ERROR")
     diagnosis = w.diagnosis()
     assert diagnosis.verdict.cause.id == "gpu_oom.runtime_load"
+
+
+@pytest.mark.parametrize(
+    ("text", "frames", "cause"),
+    [
+        ("vllm serve: error: unrecognized arguments: --old-flag", (), "config_error"),
+        ("/opt/run.sh: line 9: vllm: command not found", (), "config_error"),
+        ("ModuleNotFoundError: No module named 'msgspec'", ("/opt/bin/vllm:<module>", "/opt/lib/vllm/__init__.py:<module>"), "app_bug"),
+        ("KeyboardInterrupt", ("/opt/bin/vllm:<module>", "/usr/lib/python3.12/asyncio/runners.py:run"), "healthy"),
+        ("/opt/run.sh: line 9: nvcc: command not found", (), "healthy"),
+    ],
+    ids=["flag", "program", "import", "noise of the stop", "another program"],
+)  # fmt: skip
+def test_a_start_that_fails_behind_an_orderly_stop(b: ModuleType, text: str, frames: tuple[str, ...], cause: str) -> None:
+    """Without a banner; what a run prints after it was asked to stop is no fault, but this is the next run."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    w.add("a", 3700, "Shutting down FastAPI HTTP server.")
+    w.add("a", 3701, "Application shutdown complete.")
+    if frames:
+        w.fail("a", 3720, text, frames, envelope="")
+    else:
+        w.add("a", 3720, text, level="ERROR")
+    found = w.diagnosis()
+    assert found.verdict.cause.id == cause
+    assert len(found.lives) == (1 if cause == "healthy" else 2)
