@@ -45,23 +45,41 @@ def incidents_of(case: Case, deaths: Sequence[Death]) -> list[Incident]:
     """The incidents that the deaths of one entity make, in their order.
 
     A restart loop is one incident: the first death that can be explained explains it. Where a run was at work for an
-    hour and then ended of something else, and not less clearly, the former trouble was overcome: two incidents.
+    hour, or until somebody stopped it, and a later end is of something else, and not less clearly, the former trouble
+    was overcome: two incidents.
     """
     parts: list[list[Judged]] = []
     for judged in (judge(case, death) for death in deaths):
-        if not parts or _overcame(parts[-1], judged):
+        if not parts or _overcame(case, parts[-1], judged):
             parts.append([])
         parts[-1].append(judged)
     return [_incident(case, part) for part in parts]
 
 
-def _overcame(before: Sequence[Judged], later: Judged) -> bool:
+def _overcame(case: Case, before: Sequence[Judged], later: Judged) -> bool:
     first = _telling(before).hypotheses
-    if not later.decided or not _telling(before).decided or _worked_s(later.death) < OVERCOME_S:
+    if not later.decided or not _telling(before).decided:
+        return False
+    if _worked_s(later.death) < OVERCOME_S and not _well_between(case, _telling(before).death, later.death):
         return False
     then, now = first[0], later.hypotheses[0]
     clear = now.confidence in _CLEAR or then.confidence not in _CLEAR
     return then.cause.id != now.cause.id and clear
+
+
+def _well_between(case: Case, before: Death, later: Death) -> bool:
+    """True when a run between two deaths served for an hour, or until somebody stopped it in an orderly way."""
+    return any(
+        before.time_s < death.time_s <= later.time_s
+        and (_worked_s(death) >= OVERCOME_S or (death.graceful and _served(death.life)))
+        for death in case.deaths
+        if before.time_s and death.time_s and later.time_s
+        if death not in (before, later) and case.entities.same(death.entity, later.entity)
+    )
+
+
+def _served(life: Life | None) -> bool:
+    return life is not None and life.ready is not None and life.last_activity is not None
 
 
 def _worked_s(death: Death) -> float:

@@ -344,6 +344,38 @@ def test_what_hours_of_work_overcame_does_not_explain_the_next_end(b: ModuleType
     assert len(incidents) == (2 if hours > 1 else 1)
 
 
+@pytest.mark.parametrize(
+    ("hours", "stop", "cause"),
+    [
+        (0.5, "Shutting down FastAPI HTTP server.", "gpu_oom.kv_max_len"),
+        (6.0, "", "gpu_oom.kv_max_len"),
+        (0.25, "", "gpu_oom.runtime_load"),
+    ],
+    ids=["stopped by somebody", "hours of work", "a loop"],
+)
+def test_a_run_that_was_well_separates_incidents(b: ModuleType, hours: float, stop: str, cause: str) -> None:
+    """An OOM at night; the next run serves; after it every start fails of another length: that is what somebody asks about."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 600)
+    w.fail("a", 601)
+    w.start("a", 700)
+    end = 770 + 3600 * hours
+    w.answer("a", end)
+    if stop:
+        w.add("a", end + 1, stop)
+    for n in range(3):
+        w.start("a", end + 60 + 100 * n, loaded=False)
+        text = (
+            "ValueError: To serve at least one request with the models's max seq len (131072), (2.11 GiB KV cache is needed,"
+            " which is larger than the available KV cache memory (1.9 GiB)."
+        )
+        w.fail("a", end + 80 + 100 * n, text, ("vllm/v1/engine/core.py:_initialize_kv_caches",), envelope="EngineCore failed to start.")
+    incidents = w.diagnosis().incidents
+    assert incidents[0].hypotheses[0].cause.id == cause
+    assert len(incidents) == (1 if cause == "gpu_oom.runtime_load" else 2)
+
+
 def test_a_peers_watchdog_is_a_consequence(b: ModuleType) -> None:
     """The kernel of one node kills a rank; on the other node the log ends ten minutes later in a collective's timeout."""
     w = b.World()
