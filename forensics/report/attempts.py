@@ -119,8 +119,15 @@ def find(report: Report, owner: Owner) -> tuple[Attempt, ...]:
     for death in homeless:
         began = _container_start(starts, 0.0, death.time_s) if death.time_s else None
         drafts.append((began if all(d[0] is not began for d in drafts) else None, None, death))
-    drafts.sort(key=lambda d: known(d[0]) or (d[2].time_s if d[2] and d[2].time_s else float("inf")))
+    drafts.sort(key=_order)
     return tuple(Attempt(n, *draft) for n, draft in enumerate(drafts, 1))
+
+
+def _order(draft: tuple[Event | None, Life | None, Death | None]) -> float:
+    """When a run began, or ended where that is vague; a vague beginning still tells which run came first."""
+    began, life, death = draft
+    vague = life.start.time.utc_s if life is not None else None
+    return known(began) or (death.time_s if death is not None else None) or vague or float("inf")
 
 
 def _told_start(starts: Sequence[Event], death: Death | None, first_s: float) -> Event | None:

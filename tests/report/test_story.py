@@ -141,3 +141,20 @@ def test_a_run_starts_with_its_container_not_with_its_log(tmp_path: Path) -> Non
     ))  # fmt: skip
     rows = prepare(analyze(tmp_path))["restarts"]
     assert [row["started"] for row in rows if row["exit_code"] == 137] == ["2026-05-12T02:10:00.000Z"]
+
+
+def test_runs_of_another_incident_are_numbered_by_time(tmp_path: Path) -> None:
+    """A log without a zone or a year: a run that served before the incident is no later one than its failed starts."""
+    log = tmp_path / "vllm.log"
+    banner = "INFO 05-04 {0} [api_server.py:1839] vLLM API server version 0.11.0\n"
+    post = 'INFO:     10.1.2.3:4111 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+    text = banner.format("01:00:00") + "INFO:     Application startup complete.\n" + 20 * post
+    text += "INFO 05-04 03:00:00 [launcher.py:110] Shutting down FastAPI HTTP server.\n"
+    for minute in (10, 12):
+        text += banner.format(f"03:{minute}:00")
+        text += f"ERROR 05-04 03:{minute}:30 [core.py:708] EngineCore failed to start.\n"
+        text += f"ERROR 05-04 03:{minute}:30 [core.py:708] ValueError: No available memory for the cache blocks.\n"
+    log.write_text(text, encoding="utf-8")
+    rows = prepare(analyze(log))["story"]["rows"]
+    served = next(row for row in rows if row["kind"] == "ready")
+    assert served["attempt"] == 1
