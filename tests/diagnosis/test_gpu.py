@@ -116,6 +116,8 @@ def test_nobody_holds_what_the_own_allocator_holds() -> None:
         (("core.py:step", "gpu_model_runner.py:execute_model", "gpu_model_runner.py:_get_prompt_logprobs_dict"), "oom_big_prefill"),
         (("core.py:step", "gpu_model_runner.py:_execute_mm_encoder"), "oom_big_prefill"),
         (("worker.py:determine_num_available_blocks", "model_runner.py:profile_run"), "oom_profiling"),
+        (("qwen3.py:__init__", "torch/utils/_device.py:__torch_function__"), "oom_loading_weights"),
+        (("torch/nn/modules/module.py:_call_impl", "unet.py:forward", "torch/utils/_device.py:__torch_function__"), ""),
         (("app.py:handler",), ""),
         ((), ""),
     ],

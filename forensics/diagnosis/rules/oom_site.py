@@ -118,6 +118,9 @@ _SITES: tuple[tuple[str, regex.Pattern[str]], ...] = tuple(
     )
 )
 """From the most special site to the most general: `capture_model` calls `_dummy_run`."""
+_CREATION = regex.compile(r"torch/utils/_device\.py:__torch_function__$")
+"""A model is created under `with torch.device(…)`: where the frames above are cut off, this one tells."""
+_COMPUTING = regex.compile(_functions("forward", "_call_impl", "_wrapped_call_impl", "generate"))
 _LOG_PROBS = regex.compile(_functions(r"\w*log_?probs?\w*"))
 _SITE_OF_SIGNATURE = {
     "vllm.weights_do_not_fit": "oom_loading_weights",
@@ -189,7 +192,8 @@ def site_of_frames(frames: Sequence[str]) -> str:
     for name, pattern in _SITES:
         if any(pattern.search(frame) for frame in frames):
             return name
-    return ""
+    created = any(_CREATION.search(frame) for frame in frames)
+    return "oom_loading_weights" if created and not any(_COMPUTING.search(frame) for frame in frames) else ""
 
 
 def is_of_log_probs(life: Life | None, failure: Finding) -> bool:
