@@ -23,6 +23,7 @@ from . import (
     journal,
     journal_documents,
     k8s_objects,
+    k8s_states,
     k8s_text,
     kernel,
     kubectl_lines,
@@ -74,6 +75,7 @@ DIALECTS: dict[str, Dialect] = {
 FORMATS: tuple[Format, ...] = (
     log.FORMAT,
     k8s_objects.FORMAT,
+    k8s_states.FORMAT,
     k8s_text.STATES,
     k8s_text.DESCRIBE,
     k8s_text.TABLE,

@@ -23,6 +23,7 @@ _WITH_VALUE = frozenset({
 _NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 _ID = regex.compile(r"(?:sha256:)?[0-9a-f]{12,64}")
 _HOST = regex.compile(r"(?:[\w.-]+@)?(?P<host>[A-Za-z][\w.-]*)")
+_PODS = frozenset({"po", "pod", "pods"})
 _RUNTIMES = frozenset({"docker", "podman", "nerdctl", "crictl"})
 
 
@@ -68,6 +69,8 @@ def _until_pipe(words: list[str]) -> list[str]:
 
 def _pod(words: list[str]) -> Scope:
     given, options = _positional(words, flags={"-p", "-f", "-i"})
+    if _cuts_out(given, options):  # a piece of a pod does not say whose it is
+        given = ["logs", *given[2:3]] if given[1] in _PODS else ["logs", given[1]]
     if given[:1] != ["logs"]:
         return Scope()
     name = given[1].removeprefix("pods/").removeprefix("pod/") if len(given) > 1 else ""
@@ -78,6 +81,13 @@ def _pod(words: list[str]) -> Scope:
         namespace=options.get("-n") or options.get("--namespace") or "", pod=name,
         container=container if name and _NAME.fullmatch(container) else "",
     )  # fmt: skip
+
+
+def _cuts_out(given: list[str], options: dict[str, str]) -> bool:
+    """True for `kubectl get pod <name> -o jsonpath=…`, and for a template of Go."""
+    form = options.get("-o") or options.get("--output") or ""
+    of_pod = given[:1] == ["get"] and len(given) > 1 and (given[1] in _PODS or given[1].startswith(("pod/", "pods/")))
+    return of_pod and form.startswith(("jsonpath", "go-template"))
 
 
 def _positional(words: list[str], flags: set[str]) -> tuple[list[str], dict[str, str]]:

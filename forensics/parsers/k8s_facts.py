@@ -154,6 +154,13 @@ def _container_events(
         yield _event(source, line, "container_state", f"container {name} {state}", scope, told)
 
 
+def terminated_events(terminated: Object, source: str, scope: Scope) -> Iterator[Event]:
+    """Start and end of a container whose terminated state was cut out of its pod."""
+    dead = replace(scope, container_id=container_id(text_at(terminated, "containerID")))
+    yield from _started(terminated, source, dead, None)
+    yield from _terminated(terminated, source, dead, {}, printed_lines=False)
+
+
 def _started(state: Object, source: str, scope: Scope, attempt: int | None) -> Iterator[Event]:
     stamp = instant_at(state, "startedAt")
     if stamp is not None:
