@@ -70,8 +70,8 @@ def _waits(case: Case, life: Life) -> Iterator[tuple[tuple[Finding, ...], bool]]
     waits = [f for f in life.findings if f.signature == "vllm.shm_broadcast_wait" and f.locator.order < stop]
     if sum(f.event.count for f in waits) < HANG_WAITS or (life.ready is None and life.last_activity is None):
         return
-    own = [row for column in _columns(case, "requests_running") for row in _of(life, column)]
-    work = [row[0] for name in _TOKENS for column in _columns(case, name) for row in _of(life, column) if row[2] > 0]
+    own = [row for column in _columns(case, "requests_running") for row in _of(case, life, column)]
+    work = [row[0] for name in _TOKENS for column in _columns(case, name) for row in _of(case, life, column) if row[2] > 0]
     answered = [e.locator.order for e in case.of_kind("access") if life.holds(e) and _is_answer(e)] if not own else []
     progress = max((*work, *answered, life.ready.locator.order if life.ready is not None else 0))
     waits = [f for f in waits if f.locator.order > progress]
@@ -149,9 +149,11 @@ def _beside(one: Samples, other: Samples) -> bool:
     return (one.source, one.scope) == (other.source, other.scope)
 
 
-def _of(life: Life, column: Samples) -> list[Row]:
+def _of(case: Case, life: Life, column: Samples) -> list[Row]:
     """The rows of a series that a run printed before it was asked to stop, in reading order."""
-    if column.source != life.start.locator.source:
+    owner = case.entities.name_of(column.scope, column.source)
+    mine = owner.startswith("file:") or case.entities.same(owner, life.entity)
+    if column.source != life.start.locator.source or not mine:
         return []
     stop = life.shutdown.locator.order if life.shutdown is not None else life.end.locator.order + 1
     return [row for row in _rows(column) if life.start.locator.order <= row[0] < stop]
@@ -166,7 +168,7 @@ def _by_run(case: Case, column: Samples) -> list[list[Row]]:
     """A series cut at the runs of its log; one that no log prints is a single run, in the order of time."""
     lives = [life for life in case.lives if life.start.locator.source == column.source]
     if lives:
-        return [_of(life, column) for life in lives]
+        return [_of(case, life, column) for life in lives]
     return [sorted(_rows(column), key=lambda row: row[1])]
 
 
