@@ -135,16 +135,21 @@ def _standing(case: Case) -> Incident | None:
     """An engine that does not move while requests run: whoever saved the log did so before anything ended it."""
     found = sorted(serving.standstills(case), key=lambda item: (not item[1], evidence_stage.order(item[0][0])))
     for evidence, clear in found[:1]:
-        entity = case.entities.of(evidence[0].event)
-        return _alone(case, "engine_timeout", evidence, entity, Confidence.LIKELY if clear else Confidence.POSSIBLE)
+        most = Confidence.LIKELY if clear else Confidence.POSSIBLE
+        return _alone(case, "engine_timeout", evidence, _printed_by(case, evidence[0]), most)
     return None
 
 
 def _queueing(case: Case) -> Incident | None:
     """Requests that wait and wait although the cache has room: what runs at once is limited by something else."""
     for evidence in serving.queues(case):
-        return _alone(case, "kv_saturation", evidence, case.entities.of(evidence[0].event))
+        return _alone(case, "kv_saturation", evidence, _printed_by(case, evidence[0]))
     return None
+
+
+def _printed_by(case: Case, finding: Finding) -> str:
+    """Whose log a line, or a point of a series, stands in."""
+    return case.entities.name_of(finding.event.scope, finding.locator.source)
 
 
 def _leaking(case: Case) -> Incident | None:
