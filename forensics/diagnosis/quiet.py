@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
 
 from ..model import Event, Finding, Role
 from ..parsers.kernel_oom_lines import killed

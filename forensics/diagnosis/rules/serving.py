@@ -71,7 +71,8 @@ def _waits(case: Case, life: Life) -> Iterator[tuple[tuple[Finding, ...], bool]]
     if sum(f.event.count for f in waits) < HANG_WAITS or (life.ready is None and life.last_activity is None):
         return
     own = [row for column in _columns(case, "requests_running") for row in _of(case, life, column)]
-    work = [row[0] for name in _TOKENS for column in _columns(case, name) for row in _of(case, life, column) if row[2] > 0]
+    tokens = [column for name in _TOKENS for column in _columns(case, name)]
+    work = [place for column in tokens for place, _, value in _of(case, life, column) if value > 0]
     answered = [e.locator.order for e in case.of_kind("access") if life.holds(e) and _is_answer(e)] if not own else []
     progress = max((*work, *answered, life.ready.locator.order if life.ready is not None else 0))
     waits = [f for f in waits if f.locator.order > progress]
