@@ -297,6 +297,33 @@ def test_tensorrt_could_not_load_its_engine(b: ModuleType) -> None:
     assert diagnosis.key_facts["engine_size_mib"] == 41200.0
 
 
+_TRT_OOM = "[TensorRT-LLM][ERROR] CUDA runtime error in ::cudaMallocAsync(ptr, n, pool, stream): out of memory (tllmBuffers.h:90)"
+_TM_OOM = "[TM][ERROR] CUDA runtime error: out of memory /lmdeploy/src/turbomind/utils/allocator.h:202"
+
+
+@pytest.mark.parametrize(
+    ("before", "error", "cause"),
+    [
+        (("[TensorRT-LLM][INFO] Loaded engine size: 41200 MiB",), _TRT_OOM, "gpu_oom.weights"),
+        (("[TensorRT-LLM][INFO] Loaded engine size: 9200 MiB", "[TensorRT-LLM][INFO] Number of blocks in KV cache primary pool: 7000"),
+         _TRT_OOM, "gpu_oom.kv_cache_startup"),
+        (("[TM][INFO] [BlockManager] block_size = 8 MB", "[TM][INFO] [BlockManager] max_block_count = 900"), _TM_OOM, "gpu_oom.kv_cache_startup"),
+        (("[TM][INFO] [LlamaWeight<T>::prepare] workspace size: 0",), _TM_OOM, "gpu_oom.weights"),
+        (("[TM][INFO] [BlockManager] max_block_count = 900", "Application startup complete."), _TM_OOM, "gpu_oom.runtime_load"),
+        (("[TensorRT-LLM][INFO] Number of blocks in KV cache primary pool: 7000", '"Started HTTPService at 0.0.0.0:8000"'),
+         _TRT_OOM, "gpu_oom.runtime_load"),
+    ],
+)  # fmt: skip
+def test_other_engines_fail_at_what_they_announced(b: ModuleType, before: tuple[str, ...], error: str, cause: str) -> None:
+    """No frames in C++: the last announcement before the failure is its place, and load is blamed only after the start."""
+    w = b.World()
+    for second, line in enumerate(before):
+        w.add("a", second, line)
+    w.add("a", 9, error, level="ERROR")
+    verdict = w.diagnosis().verdict
+    assert (verdict.cause.id, verdict.confidence) == (cause, "likely")
+
+
 @pytest.mark.parametrize("mismatch", [True, False])
 def test_error_802_is_no_broken_hardware(b: ModuleType, mismatch: bool) -> None:
     """The fabric manager does not run, or not with this driver; alone the error accuses no device."""
