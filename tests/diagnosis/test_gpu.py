@@ -229,6 +229,23 @@ def test_a_card_that_is_smaller_than_its_name(b: ModuleType) -> None:
         assert ("gpu_smaller_than_named" in b.names(gpu.rules(case, case.deaths[0]))) is found
 
 
+@pytest.mark.parametrize(
+    ("total", "ready", "asked", "found"),
+    [("9.50 GiB", False, False, True), ("79.15 GiB", False, False, False), ("9.50 GiB", True, False, False), ("9.50 GiB", False, True, False)],
+    ids=["a slice", "another card", "serving on it", "the slice was asked for"],
+)  # fmt: skip
+def test_a_start_on_a_slice_that_nobody_asked_for(b: ModuleType, total: str, ready: bool, asked: bool, found: bool) -> None:
+    w = b.World()
+    scope = Scope(pod=b.POD) if asked else Scope()
+    w.start("a", 0, scope, loaded=ready, ready=ready)
+    w.fail("a", 80, b.oom_text(total=total), b.SERVING if ready else b.LOADING, scope=scope)
+    w.add("smi", 20, "GPU 0 MIG instance 7", "gpu_state", "nvidia", mig_instance=7, memory_total_mib=9728, mig_mode="Enabled")
+    if asked:
+        w.pod(gpu_resources=("nvidia.com/mig-1g.10gb",))
+    case = w.case()
+    assert ("gpu_is_slice" in b.names(gpu.rules(case, case.deaths[0]))) is found
+
+
 def test_the_name_of_a_card_stands_in_for_its_size(b: ModuleType) -> None:
     """An old message has no total: the product that the pod asks for has one in its name."""
     for text, nominal in (("RuntimeError: CUDA error: out of memory", 80.0), (b.oom_text(), None)):
