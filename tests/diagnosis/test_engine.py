@@ -278,3 +278,17 @@ def test_the_exit_code_of_a_rejected_command_line(b: ModuleType, code: int, conf
     w.add("a", 121, f"vllm-1 exited with code {code} (restarting)", scope=scope, level="")
     found = w.diagnosis().verdict
     assert (found.cause.id, str(found.confidence)) == ("config_error", confidence)
+
+
+@pytest.mark.parametrize(("line", "cause"), [
+    ("##[error]The runner has received a shutdown signal. This can happen when the runner service is stopped.", "external_sigkill"),
+    ("##[endgroup]", "healthy"),
+])  # fmt: skip
+def test_a_ci_runner_that_goes_away_is_no_planned_stop(b: ModuleType, line: str, cause: str) -> None:
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.add("a", 80, line, level="ERROR")
+    w.add("a", 80.1, "Shutting down FastAPI HTTP server.")
+    w.add("a", 82, "Application shutdown complete.")
+    assert w.diagnosis().verdict.cause.id == cause

@@ -341,6 +341,24 @@ def test_other_engines_fail_at_what_they_announced(b: ModuleType, before: tuple[
     assert (verdict.cause.id, verdict.confidence) == (cause, "likely")
 
 
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        (("slot update_slots: id  0 | task 31 | prompt processing progress, n_past = 4096, n_tokens = 2048, progress = 0.1",), "gpu_oom.activation_peak"),
+        (("slot update_slots: id  0 | task 31 | prompt processing progress, n_past = 4096, n_tokens = 2048, progress = 0.1",
+          *("slot print_timing: id  0 | task 31 | n_decoded",) * 8), "gpu_oom.runtime_load"),
+        ((), "gpu_oom.runtime_load"),
+    ],
+    ids=["in a prompt", "long after one", "no prompt"],
+)  # fmt: skip
+def test_llama_cpp_fails_in_a_long_prompt(b: ModuleType, lines: tuple[str, ...], cause: str) -> None:
+    w = b.World()
+    for second, line in enumerate(lines):
+        w.add("a", second, line)
+    w.add("a", 20, "ggml_cuda_error: CUDA error: out of memory", level="ERROR")
+    assert w.diagnosis().verdict.cause.id == cause
+
+
 @pytest.mark.parametrize("mismatch", [True, False])
 def test_error_802_is_no_broken_hardware(b: ModuleType, mismatch: bool) -> None:
     """The fabric manager does not run, or not with this driver; alone the error accuses no device."""

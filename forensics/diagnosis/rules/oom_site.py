@@ -138,6 +138,7 @@ _SITE_ANNOUNCED = {
     "trtllm.kv_blocks": "oom_allocating_kv",
 }
 """Engines that say how many blocks the KV cache gets, and allocate them next."""
+_PREFILL = "llamacpp.prompt_progress"
 _SITE_OF_PHASE = {
     Phase.LOADING: "oom_loading_weights",
     Phase.PROFILING: "oom_profiling",
@@ -186,11 +187,11 @@ def site_of(case: Case, death: Death, failure: Finding) -> tuple[str, dict[str, 
 def _announced(findings: Sequence[Finding], failure: Finding, phase: Phase) -> str:
     """What the engine said last that it would allocate, where it got no further; empty when it said nothing."""
     place = failure.locator
-    said = [
-        _SITE_ANNOUNCED[f.signature] for f in findings
-        if f.signature in _SITE_ANNOUNCED and f.locator.source == place.source and f.locator.order < place.order
-    ]  # fmt: skip
-    return said[-1] if said and phase is Phase.PROFILING else ""
+    before = [f for f in findings if f.locator.source == place.source and f.locator.order < place.order]
+    if phase is Phase.PROFILING:
+        return next((_SITE_ANNOUNCED[f.signature] for f in reversed(before) if f.signature in _SITE_ANNOUNCED), "")
+    reading = any(f.signature == _PREFILL and place.order - f.locator.order <= AFTER_LINES for f in before)
+    return "oom_big_prefill" if reading and phase in (Phase.UNKNOWN, Phase.SERVING) else ""
 
 
 def _is_just_after(finding: Finding, failure: Finding) -> bool:
