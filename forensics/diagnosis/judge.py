@@ -231,7 +231,7 @@ def first_cause(hypothesis: Hypothesis) -> Finding | None:
 
 def _doubt_s(finding: Finding) -> float:
     """How unsure a time is, in what makes a difference: one second is nothing where the year is not known."""
-    return round(float(f"{finding.time.uncertainty_s:.1e}"), 1)
+    return round(float(f"{finding.time.uncertainty_s:.4e}"), 1)
 
 
 def _begins(onset: Finding, moment: Sequence[Finding]) -> bool:
