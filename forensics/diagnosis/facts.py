@@ -90,8 +90,7 @@ _LEDGER = (
     # TensorRT-LLM
     "engine_size_mib",
     "free_before_kv_gib",
-    # LMDeploy, TensorRT-LLM
-    "block_mib",
+    "block_mib",  # LMDeploy's
     "kv_blocks",
     "nofile_limit",
 )
