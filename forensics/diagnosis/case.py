@@ -166,6 +166,7 @@ DERIVED: dict[str, Derived] = {
                 "oomkilled_engine",
                 "gpu_smaller_than_before",
                 "gpu_smaller_than_named",
+                "gpu_is_slice",
                 "probe_budget_short",
                 "kv_saturated",
                 "kv_full_once",

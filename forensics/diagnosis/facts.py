@@ -14,7 +14,7 @@ from . import holders, jobs, timing
 from .case import Case
 from .evidence import same_fact
 from .judge import first_cause
-from .ledger import arguments_of, build, kv_facts, values_of
+from .ledger import TYPED, arguments_of, build, kv_facts, values_of
 from .model import Incident, Life
 from .rules.gpu import named_cards
 from .rules.oom_site import first_failure
@@ -78,6 +78,7 @@ _LEDGER = (
     "free_before_capture_gib",
     # llama.cpp, Ollama
     "context_len",
+    "prompt_tokens",
     "model_buffer_mib",
     "kv_buffer_mib",
     "free_before_load_mib",
@@ -88,6 +89,9 @@ _LEDGER = (
     "gpu_available_gib",
     # TensorRT-LLM
     "engine_size_mib",
+    "free_before_kv_gib",
+    "block_mib",  # LMDeploy's
+    "kv_blocks",
     "nofile_limit",
 )
 MAX_REPEATS = 5
@@ -218,7 +222,7 @@ def _configuration(case: Case, life: Life, facts: dict[str, Any]) -> None:
     facts.update({name: arguments[name] for name in _ARGUMENTS if arguments.get(name) is not None})
     values = values_of(life)
     for name in (*_ARGUMENTS, *_LEDGER):
-        if name in values:
+        if name in values and not (name in facts and values[name][1].signature in TYPED):
             facts[name] = values[name][0]
     version = values.get("engine_version", values.get("version"))
     if version:

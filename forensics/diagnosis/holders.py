@@ -29,6 +29,7 @@ def of_card(case: Case, facts: dict[str, Any]) -> None:
     total, free = facts.get("gpu_total_gib"), facts.get("gpu_free_gib")
     if not isinstance(total, int | float) or not isinstance(free, int | float) or "tried_to_allocate_gib" in facts:
         return
+    facts["held_at_start_gib"] = round(total - free, 2)
     held = [e for e in case.of_kind("gpu_process") if isinstance(e.fields.get("used_mib"), int | float)]
     largest = max(held, key=lambda e: e.fields["used_mib"], default=None)
     if largest is not None and largest.fields["used_mib"] >= MOST_OF_IT * (total - free) * 1024:

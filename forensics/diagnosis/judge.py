@@ -242,9 +242,14 @@ def first_cause(hypothesis: Hypothesis) -> Finding | None:
     onset = [f for f in hypothesis.onset if _begins(f, same_moment)]
     return min(
         onset or same_moment,
-        key=lambda f: (_distance(f), round(f.time.uncertainty_s, 1), *evidence_stage.order(f)),
+        key=lambda f: (_distance(f), _doubt_s(f), *evidence_stage.order(f)),
         default=earliest,
     )
+
+
+def _doubt_s(finding: Finding) -> float:
+    """How unsure a time is, in what makes a difference: one second is nothing where the year is not known."""
+    return round(float(f"{finding.time.uncertainty_s:.4e}"), 1)
 
 
 def _begins(onset: Finding, moment: Sequence[Finding]) -> bool:

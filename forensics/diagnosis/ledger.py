@@ -51,10 +51,14 @@ def build(case: Case, incident: Incident) -> tuple[Ledger, ...]:
     return tuple(ledgers)
 
 
+TYPED = frozenset({"vllm.typed_command", "sglang.typed_command", "tgi.typed_command"})
+"""Commands that somebody shows: whether the run was started by them, only the engine's own lines tell."""
+
+
 def values_of(life: Life) -> dict[str, tuple[Any, Finding]]:
-    """Field → (value, finding) over a run; the first line that prints a field wins."""
+    """Field → (value, finding) over a run; the first line that prints a field wins, and what was only typed is last."""
     found: dict[str, tuple[Any, Finding]] = {}
-    for finding in life.findings:
+    for finding in sorted(life.findings, key=lambda finding: finding.signature in TYPED):
         for name, value in finding.fields.items():
             if value is not None:
                 found.setdefault(name, (value, finding))

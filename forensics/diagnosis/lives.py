@@ -269,7 +269,7 @@ def _crash(draft: _Draft, last_sign: int) -> Event | None:
     last word of the log and no request's.
     """
     for place, event in enumerate(draft.events):
-        if event.kind == "traceback" and event.complete and event.locator.order > last_sign:
+        if event.kind == "traceback" and event.fields.get("exception") and event.locator.order > last_sign:
             frames = event.fields.get("frames", ())
             left = bool(frames) and str(frames[0]).endswith(":<module>")
             starting = draft.ready is None and draft.activity is None and draft.phase is not Phase.UNKNOWN

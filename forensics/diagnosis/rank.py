@@ -71,7 +71,7 @@ WEAK = frozenset(
     }
 )
 """Findings that fix the family of a cause, not the member."""
-BARE = frozenset({"torch.cuda_error_oom"})
+BARE = frozenset({"torch.cuda_error_oom", "lmdeploy.cuda_oom", "trtllm.cuda_oom"})
 """The driver's error without a number: who holds the memory, and how much was asked for, stays open."""
 DIFFERENCE = "difference"
 """Basis of a number that no source states: what is left when all others are taken away."""

@@ -68,6 +68,8 @@ def _sniff(head: Head) -> int:
     if text.lstrip().startswith("=" * 10) and "NVSMI LOG" in text[:2000]:
         return 95
     first = head.lines[:10]
+    if any(is_loose(first, index) for index in range(min(3, len(first)))):
+        return 92
     filled = [line for line in first if line.strip()]
     if filled and all("(UUID: " in line and is_listed(line) for line in filled):
         return 92
@@ -80,6 +82,16 @@ def _sniff(head: Head) -> int:
         return 0
     failed = [line for line in lines if any(text in line for text in FAILURES)]
     return 90 if failed and len(failed) >= 0.3 * len(lines) else 0
+
+
+def is_loose(lines: Sequence[str], index: int) -> bool:
+    """A box whose head was cut off begins here: at the two lines of a GPU, or at the title of its MIG devices."""
+    ahead = lines[index : index + 2]
+    if ahead[0].startswith("+--"):
+        return len(ahead) > 1 and ahead[1].startswith("| MIG devices:")
+    if ahead[0].startswith("| MIG devices:"):
+        return True
+    return len(ahead) > 1 and _FIRST.match(ahead[0]) is not None and _SECOND.match(ahead[1]) is not None
 
 
 def is_listed(line: str) -> bool:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import regex
 
-from ..model import Samples, Scope
+from ..model import RawStamp, Samples, Scope
 from ..scan import Scanned, SeriesRows, SeriesSpec
+from .dates import date_command
 from .log import Dialect
 from .points import Points
 from .records import unwrap
@@ -38,10 +39,14 @@ AVAILABLE = tuple(
 )
 _AMOUNT = r"([\d.]+)([KMGT]i?B|kB|B)"
 STATS = SeriesSpec(
-    "iB / ", r"^(.*?)\b([0-9a-f]{12}) +([\w.-]+) +[\d.]+% +" + _AMOUNT + " / " + _AMOUNT,
+    "iB / ",
+    r"^(.*?)(?:\b([0-9a-f]{12})[ \t]+)?\b([A-Za-z0-9][\w.-]+)[ \t]+(?:[\d.]+%[ \t]+)?" + f"{_AMOUNT} / {_AMOUNT}",
     ("head", "id", "name", "value", "unit", "limit", "limit_unit"), ("id", "name"), consume=False,
 )  # fmt: skip
-"""`docker stats`: id, name, CPU, memory in use, limit (docker 1.13 to 28, `podman stats` alike)."""
+"""`docker stats`: id, name, CPU, memory in use, limit (docker 1.13 to 28, `podman stats` alike).
+
+With `--format` people leave id and CPU out; then nothing but a time stands before the name.
+"""
 TOP = SeriesSpec(
     "Mi", r"^(.*\s)([a-z0-9][a-z0-9.-]*)\s+\d+m\s+(\d+)Mi\s*$", ("head", "name", "value"), ("name",), consume=False
 )
@@ -51,6 +56,7 @@ COUNTED = SeriesSpec(
     ("head", "name", "value", "tail"), ("name",), consume=False,
 )  # fmt: skip
 """A program's own count of what it holds, in its log: the first one of a line."""
+_SAYS = regex.compile(r"[a-z]{4}")
 _POD_BEFORE = regex.compile(r"(?:.*\s)?(?P<pod>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5}|\d{1,3}))\s+")
 _KIB = {
     "kB": 1,
@@ -102,9 +108,16 @@ def _stats(rows: SeriesRows, points: Points) -> None:
         if text is None or unit not in _KIB or text.count(".") > 1 or not text.strip("."):
             continue
         around = unwrap(f"{head or ''}-")
-        if around.stamps:
+        stamp = _alone(head or "") if identity is None else around.stamps[-1] if around.stamps else None
+        if stamp is not None:
             scope = Scope(host=around.scope.host, container=name or "", container_id=identity or "")
-            points.add("container_memory_mib", scope, around.stamps[-1], line, float(text) * _KIB[unit] / 1024)
+            points.add("container_memory_mib", scope, stamp, line, float(text) * _KIB[unit] / 1024)
+
+
+def _alone(head: str) -> RawStamp | None:
+    """A time, where nothing else stands before the name of a container."""
+    written = head.strip().strip("[]|,; ")
+    return date_command(written, "metrics") if len(written) <= 40 and not _SAYS.search(written) else None
 
 
 def _top(rows: SeriesRows, points: Points) -> None:

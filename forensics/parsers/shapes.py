@@ -19,7 +19,7 @@ from .docker import is_ps_header
 from .k8s_describe import starts_object, starts_state, state_goes_on
 from .k8s_tables import plain_event, reader_of
 from .layer import clean
-from .nvidia_text import is_listed
+from .nvidia_text import is_listed, is_loose
 from .records import unwrap
 from .sections import begins_output
 from .tables import header_of
@@ -118,7 +118,7 @@ def _csv_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
 
 def _is_box(lines: Lines, index: int) -> bool:
     ahead = lines[index : index + 4]
-    if lines[index].startswith("| NVIDIA-SMI "):
+    if lines[index].startswith("| NVIDIA-SMI ") or is_loose(lines, index):
         return True
     if lines[index].startswith("+--"):
         return any(line.startswith("| NVIDIA-SMI ") for line in ahead[1:2])
@@ -190,6 +190,7 @@ _HINT = re.compile(
     rb"NAME(?:S|SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |"
     rb"GPU \d+: |=====|timestamp, |index, |apiVersion: |[{\[]\r?\n|# (?:HELP|TYPE) |"
     rb"[ -]*(?:containerStatuses|lastState|terminated|containerID):|[{\[][^\n]{0,400}\"exitCode\":|"
+    rb"\|[ ]+\d+[ ]+\S|\| MIG devices:|"
     rb"\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |"
     rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |USER +PID|[ ]+PID |"
     rb"[ ]+Local time: |low \d+\r?\n|```|\{code|\{noformat|[-#*=+>]{1,12} ?(?:\w+: ?)?"

@@ -273,6 +273,11 @@ def _name(text: str) -> str:
     return found["name"] if found else ""
 
 
+def exception_of(event: Event) -> str:
+    """The exception that an event ends in: of a traceback, or of a line that is nothing else; empty for none."""
+    return str(event.fields.get("exception") or _name(event.text.strip()))
+
+
 def assemble(records: Iterable[Record], source: str) -> Assembled:
     """Join the lines of tracebacks.
 

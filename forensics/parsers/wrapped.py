@@ -61,8 +61,9 @@ def _terminal_width(lines: Sequence[str]) -> int:
 
     What tells a fold from lines that happen to be equally long: the line behind has no header, and goes on with text.
     """
+    lines = _copied(lines)
     lengths = Counter(len(line) for line in lines)
-    width = max(lengths)
+    width = max(lengths, default=0)
     least = MIN_FULL - 1 if width in USUAL else MIN_FULL
     if not NARROWEST <= width <= WIDEST or lengths[width] < least:
         return 0
@@ -73,6 +74,17 @@ def _terminal_width(lines: Sequence[str]) -> int:
     framed = sum(line[:1] in "|+" for line in behind)
     enough = on >= 0.85 * len(behind) >= least * 0.85
     return width if enough and headers >= 0.1 * len(lines) and headers >= 2 and not framed else 0
+
+
+def _copied(lines: Sequence[str]) -> list[str]:
+    """The paragraphs in which something has a header: what people type above and below may be as wide as they like."""
+    paragraphs: list[list[str]] = [[]]
+    for line in lines:
+        if not line.strip():
+            paragraphs.append([])
+        paragraphs[-1].append(line)
+    headed = [paragraph for paragraph in paragraphs if any(map(_HEADER.match, paragraph))]
+    return [line for paragraph in headed or paragraphs for line in paragraph]
 
 
 def _beginnings(lines: Sequence[str], width: int) -> frozenset[str]:

@@ -34,6 +34,60 @@ def test_an_unknown_exception_at_the_start(b: ModuleType, text: str, cause: str)
     assert w.diagnosis().verdict.cause.id == cause
 
 
+@pytest.mark.parametrize(
+    ("built", "frames", "cause"),
+    [
+        ("init engine (profile, create kv cache, warmup model) took 41.20 seconds", ("/opt/vllm/serving_models.py:load_adapters",), "config_error"),
+        ("", ("/opt/vllm/api_server.py:init_app_state", "/opt/vllm/serving_models.py:init_static_loras"), "config_error"),
+        ("", ("/opt/vllm/gpu_model_runner.py:capture_model",), "app_bug"),
+        ("init engine (profile, create kv cache, warmup model) took 41.20 seconds", ("/opt/vllm/core.py:run_busy_loop",), "app_bug"),
+    ],
+)  # fmt: skip
+def test_a_server_is_still_being_set_up_behind_its_engine(
+    b: ModuleType, built: str, frames: tuple[str, ...], cause: str
+) -> None:
+    """Adapters and templates are checked after the graphs are captured: no request has any part in it."""
+    w = b.World()
+    w.start("a", 0, ready=False)
+    w.add("a", 40, "Graph capturing finished in 9 secs, took 0.61 GiB")
+    if built:
+        w.add("a", 41, built)
+    w.fail("a", 42, "ValueError: adapter rank 96 is beyond the limit of 32", frames=frames, envelope="")
+    assert w.diagnosis().verdict.cause.id == cause
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [("KeyError: 'tenant-42'", "app_bug"), ("Error: WebserverFailed", "insufficient_evidence"), ("EngineDeadError: gone", "insufficient_evidence")],
+)  # fmt: skip
+def test_an_exception_whose_traceback_was_cut_out(b: ModuleType, text: str, cause: str) -> None:
+    """People leave the frames out; the line beside the engine's last words still says what was raised."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.add("a", 80, "EngineCore encountered a fatal error.", level="ERROR")
+    w.add("a", 80, text, level="ERROR")
+    assert w.diagnosis().verdict.cause.id == cause
+
+
+def test_an_exception_far_from_the_end_is_not_its_reason(b: ModuleType) -> None:
+    w = b.World()
+    w.start("a", 0)
+    w.add("a", 61, "ValueError: a plug-in was skipped", level="ERROR")
+    for second in range(20):
+        w.add("a", 62 + second, "Route: /v1/models, Methods: GET")
+    w.add("a", 90, "EngineCore encountered a fatal error.", level="ERROR")
+    assert w.diagnosis().verdict.cause.id == "insufficient_evidence"
+
+
+def test_an_excerpt_may_begin_at_a_frame(b: ModuleType) -> None:
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.events[-1] = b.moved(w.fail("a", 80, "KeyError: 'tenant-42'"), complete=False)
+    assert w.diagnosis().verdict.cause.id == "app_bug"
+
+
 def test_an_uncaught_exception_of_the_api_server_is_a_death(b: ModuleType) -> None:
     """The API server prints no envelope line: its traceback is the last word of the log."""
     w = b.World()
@@ -224,3 +278,17 @@ def test_the_exit_code_of_a_rejected_command_line(b: ModuleType, code: int, conf
     w.add("a", 121, f"vllm-1 exited with code {code} (restarting)", scope=scope, level="")
     found = w.diagnosis().verdict
     assert (found.cause.id, str(found.confidence)) == ("config_error", confidence)
+
+
+@pytest.mark.parametrize(("line", "cause"), [
+    ("##[error]The runner has received a shutdown signal. This can happen when the runner service is stopped.", "external_sigkill"),
+    ("##[endgroup]", "healthy"),
+])  # fmt: skip
+def test_a_ci_runner_that_goes_away_is_no_planned_stop(b: ModuleType, line: str, cause: str) -> None:
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.add("a", 80, line, level="ERROR")
+    w.add("a", 80.1, "Shutting down FastAPI HTTP server.")
+    w.add("a", 82, "Application shutdown complete.")
+    assert w.diagnosis().verdict.cause.id == cause

@@ -237,3 +237,16 @@ def test_a_unit_that_is_never_ready_in_time(b: ModuleType, runs: int) -> None:
     if runs > 1:
         assert len(found.incidents[0].deaths) == runs
         assert not any("█" in d.life.end.text for d in found.incidents[0].deaths if d.life)
+
+
+def test_a_second_is_nothing_where_the_year_is_not_known(b: ModuleType) -> None:
+    """Two lines of one log, of which the later one has a finer stamp: the first one is the cause."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    year = 366 * 86400.0
+    first = w.fail("a", b.at(80, year + 1), "RuntimeError: CUDA error: an illegal memory access was encountered")
+    w.add("a", b.at(80.8, year + 0.001), "watchdog: CUDA error: an illegal memory access was encountered", level="ERROR")
+    found = w.diagnosis()
+    assert found.first_cause is not None
+    assert found.first_cause.locator == first.locator

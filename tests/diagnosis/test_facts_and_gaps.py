@@ -411,3 +411,23 @@ def test_free_and_needed_space_of_a_download(b: ModuleType) -> None:
     w.fail("a", 60, "OSError: [Errno 28] No space left on device", b.LOADING)
     facts = w.diagnosis().key_facts
     assert (facts["file_mb"], facts["free_mb"]) == (4932.16, 1210.05)
+
+
+@pytest.mark.parametrize(("printed", "shown"), [({}, 0.97), ({"gpu_memory_utilization": 0.8}, 0.8)], ids=["typed", "printed"])
+def test_a_typed_flag_counts_where_the_engine_says_nothing(
+    b: ModuleType, printed: dict[str, float], shown: float
+) -> None:
+    w = b.World()
+    w.add("a", 0, "$ vllm serve acme/chat-14b --gpu-memory-utilization 0.97 --max-num-seqs 64", channel="container")
+    w.start("a", 1, ready=False, **printed)
+    w.fail("a", 40, b.oom_text())
+    facts = w.diagnosis().key_facts
+    assert (facts["gpu_memory_utilization"], facts["max_num_seqs"]) == (shown, 64)
+
+
+def test_what_others_held_when_a_start_was_refused(b: ModuleType) -> None:
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    text = "ValueError: Free memory on device (17.00/24.00 GiB) on startup is less than desired GPU memory utilization (0.9, 21.60 GiB)."
+    w.fail("a", 9, text, envelope="EngineCore failed to start.")
+    assert w.diagnosis().key_facts["held_at_start_gib"] == 7.0

@@ -231,6 +231,23 @@ def test_a_card_that_is_smaller_than_its_name(b: ModuleType) -> None:
         assert ("gpu_smaller_than_named" in b.names(gpu.rules(case, case.deaths[0]))) is found
 
 
+@pytest.mark.parametrize(
+    ("total", "ready", "asked", "found"),
+    [("9.50 GiB", False, False, True), ("79.15 GiB", False, False, False), ("9.50 GiB", True, False, False), ("9.50 GiB", False, True, False)],
+    ids=["a slice", "another card", "serving on it", "the slice was asked for"],
+)  # fmt: skip
+def test_a_start_on_a_slice_that_nobody_asked_for(b: ModuleType, total: str, ready: bool, asked: bool, found: bool) -> None:
+    w = b.World()
+    scope = Scope(pod=b.POD) if asked else Scope()
+    w.start("a", 0, scope, loaded=ready, ready=ready)
+    w.fail("a", 80, b.oom_text(total=total), b.SERVING if ready else b.LOADING, scope=scope)
+    w.add("smi", 20, "GPU 0 MIG instance 7", "gpu_state", "nvidia", mig_instance=7, memory_total_mib=9728, mig_mode="Enabled")
+    if asked:
+        w.pod(gpu_resources=("nvidia.com/mig-1g.10gb",))
+    case = w.case()
+    assert ("gpu_is_slice" in b.names(gpu.rules(case, case.deaths[0]))) is found
+
+
 def test_the_name_of_a_card_stands_in_for_its_size(b: ModuleType) -> None:
     """An old message has no total: the product that the pod asks for has one in its name."""
     for text, nominal in (("RuntimeError: CUDA error: out of memory", 80.0), (b.oom_text(), None)):
@@ -297,6 +314,51 @@ def test_tensorrt_could_not_load_its_engine(b: ModuleType) -> None:
     diagnosis = w.diagnosis()
     assert diagnosis.verdict.cause.id == "gpu_oom.weights"
     assert diagnosis.key_facts["engine_size_mib"] == 41200.0
+
+
+_TRT_OOM = "[TensorRT-LLM][ERROR] CUDA runtime error in ::cudaMallocAsync(ptr, n, pool, stream): out of memory (tllmBuffers.h:90)"
+_TM_OOM = "[TM][ERROR] CUDA runtime error: out of memory /lmdeploy/src/turbomind/utils/allocator.h:202"
+
+
+@pytest.mark.parametrize(
+    ("before", "error", "cause"),
+    [
+        (("[TensorRT-LLM][INFO] Loaded engine size: 41200 MiB",), _TRT_OOM, "gpu_oom.weights"),
+        (("[TensorRT-LLM][INFO] Loaded engine size: 9200 MiB", "[TensorRT-LLM][INFO] Number of blocks in KV cache primary pool: 7000"),
+         _TRT_OOM, "gpu_oom.kv_cache_startup"),
+        (("[TM][INFO] [BlockManager] block_size = 8 MB", "[TM][INFO] [BlockManager] max_block_count = 900"), _TM_OOM, "gpu_oom.kv_cache_startup"),
+        (("[TM][INFO] [LlamaWeight<T>::prepare] workspace size: 0",), _TM_OOM, "gpu_oom.weights"),
+        (("[TM][INFO] [BlockManager] max_block_count = 900", "Application startup complete."), _TM_OOM, "gpu_oom.runtime_load"),
+        (("[TensorRT-LLM][INFO] Number of blocks in KV cache primary pool: 7000", '"Started HTTPService at 0.0.0.0:8000"'),
+         _TRT_OOM, "gpu_oom.runtime_load"),
+    ],
+)  # fmt: skip
+def test_other_engines_fail_at_what_they_announced(b: ModuleType, before: tuple[str, ...], error: str, cause: str) -> None:
+    """No frames in C++: the last announcement before the failure is its place, and load is blamed only after the start."""
+    w = b.World()
+    for second, line in enumerate(before):
+        w.add("a", second, line)
+    w.add("a", 9, error, level="ERROR")
+    verdict = w.diagnosis().verdict
+    assert (verdict.cause.id, verdict.confidence) == (cause, "likely")
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        (("slot update_slots: id  0 | task 31 | prompt processing progress, n_past = 4096, n_tokens = 2048, progress = 0.1",), "gpu_oom.activation_peak"),
+        (("slot update_slots: id  0 | task 31 | prompt processing progress, n_past = 4096, n_tokens = 2048, progress = 0.1",
+          *("slot print_timing: id  0 | task 31 | n_decoded",) * 8), "gpu_oom.runtime_load"),
+        ((), "gpu_oom.runtime_load"),
+    ],
+    ids=["in a prompt", "long after one", "no prompt"],
+)  # fmt: skip
+def test_llama_cpp_fails_in_a_long_prompt(b: ModuleType, lines: tuple[str, ...], cause: str) -> None:
+    w = b.World()
+    for second, line in enumerate(lines):
+        w.add("a", second, line)
+    w.add("a", 20, "ggml_cuda_error: CUDA error: out of memory", level="ERROR")
+    assert w.diagnosis().verdict.cause.id == cause
 
 
 @pytest.mark.parametrize("mismatch", [True, False])

@@ -370,6 +370,23 @@ def test_who_used_more_than_requested(b: ModuleType) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "ERROR shard-manager: text_generation_launcher: Shard process was signaled to shutdown with signal 7 rank=1",
+        "ERROR multiproc_worker_utils.py:120] Worker VllmWorkerProcess pid 812 died, exit code: -7",
+        "Unable to initialize shared memory key 'triton_python_backend_shm_region_4' to requested size (1048576 bytes). Error: No space left on device",
+    ],
+)
+def test_a_bus_error_or_no_room_for_a_region_is_shared_memory(b: ModuleType, line: str) -> None:
+    """SIGBUS of a child, and the region that the Triton server could not make."""
+    w = b.World()
+    w.add("a", 1, "INFO shard-manager: text_generation_launcher: Starting shard rank=1")
+    w.add("a", 30, line, level="ERROR")
+    verdict = w.diagnosis().verdict
+    assert (verdict.cause.id, verdict.confidence) == ("shm_exhausted", "likely")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
         "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': -9}",
         "ERROR shard-manager: text_generation_launcher: Shard process was signaled to shutdown with signal 9 rank=1",
     ],

@@ -131,6 +131,16 @@ def climbing(b: ModuleType, hours: float, killed: bool = True, **spec: Any) -> A
     return w
 
 
+@pytest.mark.parametrize("watched", [("chat-api",), ("chat-api", "gateway")], ids=["the only one", "one of two"])
+def test_the_only_container_that_was_watched_is_the_one_that_was_killed(b: ModuleType, watched: tuple[str, ...]) -> None:
+    """`docker stats` names the container, the kernel its id, and nothing in the bundle joins them."""
+    w = b.World()
+    for name in watched:
+        w.series("container_memory_mib", [(h * 3600, 4000 + 2500 * h) for h in range(24)], scope=Scope(container=name))
+    w.kill("dmesg", 24 * 3600 - 600, uid="")
+    assert (w.diagnosis().verdict.cause.id == "host_oom.leak") is (len(watched) == 1)
+
+
 def test_a_climb_of_hours_that_a_kill_ends_is_a_host_leak(b: ModuleType) -> None:
     """The limit was hit because memory grew without end."""
     assert climbing(b, 20).diagnosis().verdict.cause.id == "host_oom.leak"

@@ -234,6 +234,20 @@ def test_a_row_without_a_single_value() -> None:
         assert [e.text for e in parsed.events if e.kind == "log"] == [f"GPU 3 ({UUID}): {told}"]
 
 
+@pytest.mark.parametrize("kept", [slice(1, 3), slice(1, None)], ids=["the rows of a card", "all but the head"])
+def test_a_box_without_its_head(kept: slice) -> None:
+    """People paste the lines that they wonder about; a log around them does not hide them."""
+    rows = "\n".join(BOX_470.splitlines()[kept])
+    head = make_head("paste.txt", rows.encode(), True)
+    assert identify(head, FORMATS).name == "nvidia.smi"
+    assert next(e for e in view(rows).events if e.kind == "gpu_state").fields["memory_used_mib"] == 14925
+
+
+def test_a_row_of_another_box_is_none() -> None:
+    assert not nvidia_text.is_loose(["|   0  fast lane            On   |", "| N/A   62C    P0    70W /  70W |  14925MiB / 15109MiB |"], 0)
+    assert not nvidia_text.is_loose(["| Model | Version |", "+-------+---------+"], 0)
+
+
 def test_older_and_newer_boxes() -> None:
     """Driver 470 is narrower, 610 renames the header; MIG instances share memory and are told once."""
     old = view(BOX_470)

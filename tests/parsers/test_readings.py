@@ -34,3 +34,26 @@ def test_what_a_program_counts_of_itself(tmp_path: Path, line: str, name: str, c
 ])  # fmt: skip
 def test_a_count_without_time_or_number_is_none(tmp_path: Path, line: str) -> None:
     assert not read(tmp_path, "2025-11-18T02:41:00Z start", line)
+
+
+@pytest.mark.parametrize("line", [
+    "2026-02-03 06:00  chat-api  4.50GiB / 64GiB  7.39%  reqs/min=41",
+    "2026-02-03T06:00:00Z chat-api 12.30% 4.5GiB / 64GiB 7.0% 1.2kB / 3kB 0B / 0B 41",
+    "[2026-02-03 06:00:00] chat-api 4.5GiB / 64GiB",
+    "Tue Feb  3 06:00:00 UTC 2026 chat-api 4.5GiB / 64GiB",
+    "2026-02-03T06:00:00Z 0f7c9d4c1cb0   chat-api   12.30%   4.5GiB / 64GiB   7.0%",
+])  # fmt: skip
+def test_rows_of_docker_stats_need_no_id(tmp_path: Path, line: str) -> None:
+    (samples,) = [s for s in read(tmp_path, "2026-02-03T00:00:00Z start", line) if s.name == "container_memory_mib"]
+    assert (samples.scope.container, list(samples.values)) == ("chat-api", [4608.0])
+
+
+@pytest.mark.parametrize("line", [
+    "chat-api  4.50GiB / 64GiB  7.39%",
+    "INFO 02-03 06:00:00 [worker.py:88] usage 4.50GiB / 64GiB",
+    "2026-02-03T06:00:00Z copied model-00001.safetensors 4.50GiB / 64GiB",
+    "2026-02-03T06:00:00Z memory usage 4.50GiB / 64GiB",
+    "downloading shard 4.50GiB / 64GiB 7%",
+])  # fmt: skip
+def test_what_else_stands_before_two_sizes_is_no_container(tmp_path: Path, line: str) -> None:
+    assert not [s for s in read(tmp_path, "2026-02-03T00:00:00Z start", line) if s.name == "container_memory_mib"]

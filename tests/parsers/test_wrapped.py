@@ -122,3 +122,12 @@ def test_the_header_of_a_collector_ends_a_message() -> None:
     joined = unfolded(text)
     assert joined is not None
     assert [line for line in joined.split("\n") if line] == lines
+
+
+def test_what_somebody_typed_below_may_be_wider() -> None:
+    """The width is that of the copied lines; a sentence without a header is no line of the terminal."""
+    below = "Copied out of tmux on the small screen, sorry for the breaks in it. It is an L40S with --max-num-seqs 512.\n"
+    text = folded(75)
+    joined = unfolded(f"{text}\n{below}")
+    assert joined is not None
+    assert joined == f"{unfolded(text)}\n{below}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import regex
 
 from ...model import Event, Finding, Role
+from ...parsers import traceback
 from .. import rank
 from ..case import Case, conclude
 from ..model import Death, Life, Phase
@@ -19,12 +20,18 @@ AT_WORK = regex.compile(
     r":(?:run_busy_loop|execute_model|step|process_input_sockets|output_handler|generate|update_from_output)$"
 )
 """Functions that run only after the start."""
+_SETTING_UP = regex.compile(r":(?:init_app_state|init_static_loras|build_app|setup_server)$")
+"""Functions of an API server between the start of its engine and its first request."""
+_BUILT = frozenset({"vllm.init_engine_took", "sglang.capacity"})
+"""Lines behind which the engine is built, and only the server is not ready."""
 ECHOES = regex.compile(
     r"EngineDeadError|EngineCore initialization|RuntimeError: (?:Engine core|Executor failed)|BrokenProcessPool"
     r"|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect"
     r"|ActorDiedError|RayActorError"
 )
 """Exceptions that only tell of somebody else's end."""
+NEAR_LINES = 10
+"""An exception without its traceback stands this close to the words of those who noticed it."""
 HANG_WAITS = 3
 SILENT_ENDS = ("vllm.engine_process_died", "vllm.worker_process_died")
 """Words of those that are left when a process vanished."""
@@ -62,10 +69,13 @@ def _long_before(event: Event, known: Finding) -> bool:
 
 def _exception(case: Case, life: Life, event: Event) -> Finding:
     phase = phase_at(case, life, event)
-    exception = str(event.fields.get("exception") or "")
-    working = any(AT_WORK.search(frame) for frame in event.fields.get("frames", ()))
-    starting = phase in (Phase.UNKNOWN, Phase.STARTING) and life.ready is None and not working
-    name = "config_exception" if starting and CONFIG_ERRORS.search(exception) else "uncaught_exception"
+    exception = traceback.exception_of(event)
+    frames = event.fields.get("frames", ())
+    working = any(AT_WORK.search(frame) for frame in frames)
+    built = any(f.signature in _BUILT and f.locator.order < event.locator.order for f in life.findings)
+    built = built or any(_SETTING_UP.search(frame) for frame in frames)
+    checking = (phase in (Phase.UNKNOWN, Phase.STARTING) or built) and life.ready is None and not working
+    name = "config_exception" if checking and CONFIG_ERRORS.search(exception) else "uncaught_exception"
     return conclude(name, event, {"exception": exception, "phase": phase.value})
 
 
@@ -77,11 +87,26 @@ def first_uncaught(case: Case, life: Life) -> Event | None:
         inside = life.start.locator.order <= event.locator.order <= life.end.locator.order
         if not inside or event.locator.order <= life.last_sign or event.fields.get("chained"):
             continue
-        if not event.complete:
+        if not traceback.exception_of(event):
             continue  # its last line is missing: what was raised is not known
         if any(f.event is event and f.role is Role.CONSEQUENCE for f in life.findings):
             continue
         if not ECHOES.search(event.text):
+            return event
+    return _bare_exception(case, life)
+
+
+def _bare_exception(case: Case, life: Life) -> Event | None:
+    """An exception whose traceback was cut out: the engine printed it beside the words that it is lost."""
+    words = [f.locator.order for f in life.findings if f.role is Role.CONSEQUENCE and f.locator.order > life.last_sign]
+    for event in case.of_kind("log") if words else ():
+        place = event.locator
+        if event.channel != "engine" or not life.holds(event) or place.order <= life.last_sign:
+            continue
+        near = any(abs(place.order - order) <= NEAR_LINES for order in words)
+        told = any(f.event is event and f.role is not Role.CONTEXT for f in life.findings)
+        named = traceback.exception_of(event) not in ("", "Error", "Exception")  # Rust and shells say `Error: …`
+        if near and named and not told and not ECHOES.search(event.text):
             return event
     return None
 
@@ -105,4 +130,5 @@ def _phase(life: Life) -> Iterator[Finding]:
     if life.ready is not None or life.phase is Phase.SERVING:
         yield conclude("ready_at_death", life.ready or life.start, {"phase": life.phase.value})
     elif life.phase not in (Phase.UNKNOWN, Phase.DEAD):
-        yield conclude("not_ready_at_death", life.end, {"phase": life.phase.value})
+        own = life.end.channel == "engine" or not life.findings  # a question below the log is not its last word
+        yield conclude("not_ready_at_death", life.end if own else life.findings[-1].event, {"phase": life.phase.value})

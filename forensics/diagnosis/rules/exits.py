@@ -17,7 +17,7 @@ MECHANISM = "runtime.stop_container"
 """What the runtime does when anybody asks it, a probe too: alone it names nobody."""
 RECLAIMS = (
     "host.spot_interruption", "host.operator_reboot", "systemd.shutdown", "kubelet.shutdown", "k8s.node_shutdown",
-    "ray.node_preempted", "slurm.time_limit", "slurm.preempted", "systemd.start_timeout",
+    "ray.node_preempted", "slurm.time_limit", "slurm.preempted", "systemd.start_timeout", "host.ci_runner_stopped",
 )  # fmt: skip
 """The machine, or the time on it, is taken away: whoever drains on such notice was not asked by its owner."""
 USAGE = 2

@@ -116,6 +116,17 @@ def _smaller(case: Case, death: Death) -> Iterator[Finding]:
                 },
             )
             return
+    if life is not None and life.ready is None and case.spec(death.entity) is None:
+        yield from _slice(case, total, witness)
+
+
+def _slice(case: Case, total: float, witness: Finding) -> Iterator[Finding]:
+    """A start that failed on a MIG instance, as nvidia-smi lists it, where no spec says that one was asked for."""
+    for event in case.of_kind("gpu_state"):
+        size_mib = event.fields.get("memory_total_mib")
+        if "mig_instance" in event.fields and size_mib and abs(size_mib - total * 1024) <= 0.03 * size_mib:
+            yield conclude("gpu_is_slice", witness.event, {"gpu_total_gib": total, "slice": event.text})
+            return
 
 
 def _smaller_than_before(case: Case, death: Death) -> Iterator[Finding]:

@@ -26,6 +26,8 @@ OOM_SIGNATURES = frozenset(
         "vllm.sampler_warmup_oom",
         "vllm.pooler_warmup_oom",
         "trtllm.alloc_failed",
+        "trtllm.cuda_oom",
+        "lmdeploy.cuda_oom",
     }
 )
 
@@ -134,6 +136,12 @@ _SITE_NAMED_AFTER = {
 }
 """llama.cpp prints the failed allocation first, and a line or two later what it was for."""
 AFTER_LINES = 5
+_SITE_ANNOUNCED = {
+    "lmdeploy.kv_budget": "oom_allocating_kv",
+    "trtllm.kv_blocks": "oom_allocating_kv",
+}
+"""Engines that say how many blocks the KV cache gets, and allocate them next."""
+_PREFILL = "llamacpp.prompt_progress"
 _SITE_OF_PHASE = {
     Phase.LOADING: "oom_loading_weights",
     Phase.PROFILING: "oom_profiling",
@@ -175,8 +183,18 @@ def site_of(case: Case, death: Death, failure: Finding) -> tuple[str, dict[str, 
     phase = phase_at(case, life, failure.event) if life is not None else Phase.UNKNOWN
     basis = "frames" if name else "phase"
     if not name or (name == "oom_serving" and phase not in (Phase.SERVING, Phase.DRAINING, Phase.UNKNOWN)):
-        name = _SITE_OF_PHASE.get(phase, name or "oom_unknown_site")
+        name = _announced(findings, failure, phase) or _SITE_OF_PHASE.get(phase, name or "oom_unknown_site")
     return name, {"basis": basis, "phase": phase.value}
+
+
+def _announced(findings: Sequence[Finding], failure: Finding, phase: Phase) -> str:
+    """What the engine said last that it would allocate, where it got no further; empty when it said nothing."""
+    place = failure.locator
+    before = [f for f in findings if f.locator.source == place.source and f.locator.order < place.order]
+    if phase is Phase.PROFILING:
+        return next((_SITE_ANNOUNCED[f.signature] for f in reversed(before) if f.signature in _SITE_ANNOUNCED), "")
+    reading = any(f.signature == _PREFILL and place.order - f.locator.order <= AFTER_LINES for f in before)
+    return "oom_big_prefill" if reading and phase in (Phase.UNKNOWN, Phase.SERVING) else ""
 
 
 def _is_just_after(finding: Finding, failure: Finding) -> bool:

@@ -146,7 +146,7 @@ def belongs(case: Case, samples: Samples, entity: str) -> bool:
         return True
     if owner.startswith("ctr:"):  # an exporter's label: whose it is where one pod alone has such a container
         named = {key for key, spec in case.specs.items() if f"ctr:{spec.scope.container}" == owner}
-        return named == {case.entities.key(entity)}
+        return named == {case.entities.key(entity)} or (not case.specs and _is_only_container(case, owner))
     if not owner.startswith("file:"):
         return False
     if samples.name.startswith(_ENGINE_SERIES):
@@ -155,6 +155,13 @@ def belongs(case: Case, samples: Samples, entity: str) -> bool:
             return all(case.entities.same(speaker, entity) for speaker in speakers)
         return not any(life.entity == entity for life in case.lives)  # the only word there is about the entity
     return not any(samples.source in life.sources for life in case.lives)
+
+
+def _is_only_container(case: Case, name: str) -> bool:
+    """Whether nobody names another container: what was watched, killed and asked about is the same one."""
+    owners = {case.entities.name_of(column.scope, column.source) for column in case.samples}
+    owners |= {case.entities.of(event) for event in case.events if event.scope.container}
+    return {owner for owner in owners if owner.startswith(("ctr:", "pod:"))} == {name}
 
 
 def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
