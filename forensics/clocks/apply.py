@@ -165,7 +165,8 @@ def events(clocks: Clocks, ordered_sources: frozenset[str]) -> tuple[Event, ...]
     unsure = {event.locator.source for event, time in zip(everything, times, strict=True) if time is None}
     stamped = _rows(clocks, ordered_sources & unsure)
     for event, time in zip(everything, times, strict=True):
-        if time is not None and event.locator.source in stamped:
+        aged = time is not None and time.basis is Basis.RELATIVE_AGE  # a table, that says nothing of a log beside it
+        if time is not None and event.locator.source in stamped and not aged:
             stamped[event.locator.source][event.locator.order] = time
     lines = {source: sorted(rows) for source, rows in stamped.items() if rows}
     undated = [n for n, time in enumerate(times) if time is None and everything[n].locator.source in lines]

@@ -6,7 +6,7 @@ ends of engine lives. Two witnesses belong to one death when they speak of the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import regex
@@ -80,12 +80,14 @@ def build(
     containers = sidecars.containers(events, entities)
     stirring = _stirring(events, entities)
     known_jobs = jobs.known(events, findings)
+    pasted = {entities.of(event) for event in events if _is_nameless(event)} - {""}
     for event in _witnesses(events, findings, witnesses, entities):
         entity = entities.of(event) or jobs.owner(jobs.job_of(event), known_jobs, lives)
-        entity = entity or (_sole_engine(drafts, event) if event.kind == "kernel_oom" else _only_run(event, lives))
+        is_kernel = event.kind == "kernel_oom"
+        entity = entity or (_sole_engine(drafts, event) if is_kernel else _only_run(event, lives, pasted))
         if sidecars.is_of_sidecar(event, containers.get(entity, {})):
             continue
-        if event.kind == "kernel_oom" and _outlived(event, entity, lives, stirring):
+        if is_kernel and _outlived(event, entity, lives, stirring):
             continue
         _add(drafts, event, entity, (event.locator.source, event.locator.order) in kills, lives)
     return _in_order(map(_finish, drafts))
@@ -115,7 +117,8 @@ def _end_of(life: Life, siblings: Sequence[Life]) -> float | None:
     if lost is not None:
         return lost.time.utc_s or 0.0
     if life.shutdown is not None or _followed(life, siblings):
-        return life.end.time.utc_s or 0.0
+        stopped = life.shutdown.time.utc_s if life.shutdown is not None else None  # the last lines may have no time
+        return life.end.time.utc_s or stopped or 0.0
     return None
 
 
@@ -263,10 +266,18 @@ def _gap(draft: _Draft, when: float | None, uncertainty_s: float, is_kill: bool)
     return abs(after) if -before_s - slack <= after <= after_s + slack else None
 
 
-def _only_run(event: Event, lives: Sequence[Life]) -> str:
-    """The only engine there is, for a container's state that was pasted without the name of its container."""
-    names = {life.entity for life in lives} if event.kind in _STATES else set()
+def _only_run(event: Event, lives: Sequence[Life], pasted: Set[str]) -> str:
+    """The only engine there is, for a container's state or event that was pasted without the name of its pod.
+
+    Where there is no log, `pasted` has the containers of which pasted events speak.
+    """
+    names = {life.entity for life in lives} or pasted if event.kind in _STATES or _is_nameless(event) else frozenset()
     return next(iter(names)) if len(names) == 1 else ""
+
+
+def _is_nameless(event: Event) -> bool:
+    """An event from a table that was pasted without the object it is of."""
+    return event.kind == "k8s_event" and not event.fields.get("object_name")
 
 
 def _sole_engine(drafts: Sequence[_Draft], event: Event) -> str:

@@ -92,14 +92,15 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
         return "other_entity"
     life = death.life
     of_node = finding.event.channel in _NODE_CHANNELS  # in a journal these stand between and behind the engine's lines
-    if life is not None and finding.locator.source in life.sources and not of_node:
+    of_log = not of_node and not (finding.event.channel == "k8s" and finding.event.kind != "log")  # kubectl's tables
+    if life is not None and finding.locator.source in life.sources and of_log:
         return _in_life(death, finding)
     if life is not None and jobs.is_of_another(jobs.job_of(finding), case.jobs, life):
         return "other_entity"
     owner = case.entities.of(finding.event)
     if owner and not case.entities.same(owner, death.entity):
         return "other_entity"
-    if not of_node and (finding.locator.source, finding.locator.order) in case.in_runs:
+    if of_log and (finding.locator.source, finding.locator.order) in case.in_runs:
         return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
     if not owner and of_node and _other_host(case, death, finding.event):
         return "other_host"

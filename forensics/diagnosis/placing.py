@@ -216,7 +216,8 @@ def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
         if event.channel not in ("k8s", "runtime", "kubelet") or event.kind not in _OF_PODS:
             continue
         name = entities.name_of(event.scope)
-        if not name or (event.kind == "k8s_event" and not name.startswith("pod:")):
+        of_container = event.kind == "k8s_event" and event.fields.get("object_name")
+        if not name or (of_container and not name.startswith("pod:")):
             continue
         pod = pods.setdefault(name, _Pod(name))
         if event.kind in ("pod_spec", "docker_state"):

@@ -12,7 +12,7 @@ from ..parsers.records import MACHINE, unwrap
 from . import bystanders, jobs, rank, rules, saturated, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
-from .deaths import ONE_INCIDENT_S
+from .deaths import ONE_INCIDENT_S, PROBE_KILLS
 from .entities import ENGINE_COMM
 from .judge import Judged, assemble, judge
 from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Phase, Trend
@@ -268,6 +268,7 @@ def no_fault(case: Case) -> Incident:
     doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure"))
     doubts += _failed_rollouts(case)
     doubts += filter(None, [serving.unexplained_failures(case)])
+    doubts += filter(partial(_ended_ours, case), case.named(*PROBE_KILLS, "k8s.evicted"))
     findings += doubts
     healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case) and not doubts
     healthy = healthy and not _broke_before_stop(case)
@@ -349,6 +350,15 @@ def _failed_rollouts(case: Case) -> Iterator[Finding]:
         place = failed.locator
         if not any(later.source == place.source and later.order > place.order for later in done):
             yield failed
+
+
+def _ended_ours(case: Case, kill: Finding) -> bool:
+    """True for a kill of the engine by the kubelet that no death was made of, and that no run is seen to outlive."""
+    owner, moment = case.entities.of(kill.event), kill.time
+    ours = not owner or any(case.entities.same(owner, life.entity) for life in case.lives)
+    later = (life.start.time.utc_s for life in case.lives)
+    outlived = moment.utc_s is not None and any(s is not None and s > moment.latest_s for s in later)
+    return ours and not kill.quoted and not outlived and not _outlived(case, kill.event)
 
 
 def _about_stops(healthy: Hypothesis) -> Hypothesis:

@@ -14,7 +14,7 @@ from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import replace
 
-from . import prose
+from . import mentions, prose
 from .envelopes.kernel import is_bare
 from .records import APPLICATIONS, MACHINE, Record, unwrap
 from .sections import title_of
@@ -22,14 +22,21 @@ from .sections import title_of
 PART_LINES, PART_LINES_APART = 10, 3
 """Machine's lines at the end of an application's log that make a part of its own without a heading; behind a blank
 line fewer will do, and behind as few lines of the application a paste is the likelier story."""
-ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "dmesg", "journalctl")
+ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "```", "dmesg", "journalctl", "kern", "syslog", *mentions.ANCHORS)
 """Literals of headings between the parts of a file."""
+_FENCES = ("```", "~~~")
+_NAMED = re.compile(
+    r"\W*(?:[^\W\d_]+ ){0,3}(?:[dD]mesg|journalctl|syslog|[kK]ern(?:el)?[ ._]log|/var/log/\S+)(?:[ |].{0,40})?\W*"
+)
+"""How a person says in a few words that a log of the machine is pasted below: `dmesg output:`, `kern.log`."""
+_CAPTION = re.compile(r"\W*[^\W\d_][^.:\[]{0,40}[:：]\W*")
+"""The same of anything: `**Host side:**`."""
 _STAMP = re.compile(r"\[?\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?\]? ")
 
 
 def settle(records: Sequence[Record], channel: str, source: str = "") -> list[Record]:
     """Take back what lines claim that stand inside an application's output. `channel`: that of lines without header."""
-    return _headless(_enclosed(_quoted(list(records)), channel, source))
+    return _headless(_enclosed(mentions.settle(_quoted(list(records)), source), channel, source))
 
 
 def _quoted(records: list[Record]) -> list[Record]:
@@ -51,9 +58,11 @@ def _enclosed(records: list[Record], channel: str, source: str) -> list[Record]:
         return records
     lines = [record.line for record in engines]
     shapes = {_shape(record) for record in engines} - {""}
+    printed = prose.is_output(source)
     borders = [record.line for record in records if not record.envelopes and _is_heading(record.text)]
+    borders = sorted((*borders, *(() if printed else _fences(records, lines[0]))))
     tail = _is_part([record for record in records if record.line > lines[-1]], claims, len(engines))
-    written = _written_around(records, lines) if not prose.is_output(source) else None
+    written = None if printed else _written_around(records, lines)
     taken = set()
     for record in claims:
         before = bisect(lines, record.line)
@@ -72,13 +81,29 @@ def _is_part(tail: Sequence[Record], claims: Sequence[Record], engines: int) -> 
 
 
 def _written_around(records: Sequence[Record], lines: Sequence[int]) -> int | None:
-    """The first line that a person wrote behind the lines of an engine, in a file that a person also began.
+    """The first line that a person wrote behind the lines of an engine, in a file that a person also began, or that
+    says which log is pasted below it.
 
     A chat or a ticket: what is pasted next is another output. A prompt that an engine prints is printed inside its log.
     """
-    words = [record.line for record in records if not record.envelopes and prose.is_prose(record.text)]
+    own = [record for record in records if not record.envelopes]
+    words = [record.line for record in own if prose.is_prose(record.text)]
     began = bool(words) and words[0] < lines[0]
-    return next((line for line in words if line > lines[-1]), None) if began else None
+    below = (record for record in own if record.line > lines[-1])
+    said = (
+        r.line for r in below
+        if _NAMED.fullmatch(r.text) or (began and (prose.is_prose(r.text) or _CAPTION.fullmatch(r.text)))
+    )  # fmt: skip
+    return next(said, None)
+
+
+def _fences(records: Sequence[Record], first: int) -> list[int]:
+    """The fences of Markdown, where the engine's first line stands between two: then each piece is an output.
+
+    Where it does not, a fence below it is a prompt's.
+    """
+    found = [r.line for r in records if not r.envelopes and r.text.lstrip().startswith(_FENCES)]
+    return found if bisect(found, first) % 2 else []
 
 
 def _is_engine(record: Record) -> bool:

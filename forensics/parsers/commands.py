@@ -29,7 +29,7 @@ _RUNTIMES = frozenset({"docker", "podman", "nerdctl", "crictl"})
 
 def title_of(line: str) -> str:
     """The heading or command in a line, empty when it is neither."""
-    if len(line) > 300 or line[:1].isspace() or not line or "NVSMI LOG" in line:
+    if len(line) > 300 or line[:1].isspace() or not line or "NVSMI LOG" in line or "Autoscaler status:" in line:
         return ""
     line = line.rstrip()
     found = _COMMAND.fullmatch(line) or _RULED.fullmatch(line)

@@ -232,8 +232,10 @@ def _table_events(block: Block, about: Occurrence, source: str) -> Iterator[Even
         cells = header.cells(row.rstrip())
         message = cells["Message"]
         prefix = _FIELD_PREFIX.match(message)
+        of_pod = not about.object_kind and about.namespace and cells["From"].startswith("kubelet")
         seen = replace(
-            about, reason=cells["Reason"], event_type=cells["Type"], component=cells["From"],
+            about, object_kind="Pod" if of_pod else about.object_kind, reason=cells["Reason"],
+            event_type=cells["Type"], component=cells["From"],
             message=message[prefix.end() :] if prefix else message,
             field_path=prefix["path"] if prefix else "",
             host=about.host if cells["From"] == "kubelet" else "",

@@ -17,7 +17,7 @@ from ..sources import HEAD_BYTES, HEAD_LINES, Format, Head, identify
 from . import notes, prose
 from .commands import owner_of, title_of
 from .newest_first import placed_all
-from .shapes import EVENTS, SHAPES, STATES, Shape, is_fence, may_begin, speaks
+from .shapes import EVENT_ROWS, EVENTS, SHAPES, STATES, Shape, is_fence, may_begin, speaks
 
 NAME = "mixed"
 """Id of the format of such a file in the list of sources."""
@@ -98,8 +98,7 @@ def cut(head: Head, data: bytes, whole: Format | None, formats: tuple[Format, ..
     lines = tuple(line.rstrip("\r") for line in text.split("\n"))
     printed = prose.is_output(head.path)
     parts = [
-        part if printed and part.shape in (STATES, EVENTS) else _identified(part, lines, formats)
-        for part in _parts(lines)
+        part if _may_be_printed(part, lines, printed) else _identified(part, lines, formats) for part in _parts(lines)
     ]
     documents = _runs([part for part in parts if part.form is not None], parts, lines)
     if not documents or not _is_mixed(documents, parts, lines, whole):
@@ -184,6 +183,18 @@ def _identified(part: Part, lines: Sequence[str], formats: tuple[Format, ...]) -
         if form is not None and readable and not form.name.startswith(_NO_DOCUMENTS):
             return replace(part, form=form)
     return part
+
+
+def _may_be_printed(part: Part, lines: Sequence[str], printed: bool) -> bool:
+    """Whether an engine may have printed a part of its log: a user asked about the states or the events of a pod.
+
+    What stands above or below all lines of the engine was put there. `printed`: the whole file is a program's output.
+    """
+    if part.shape not in (STATES, EVENTS, EVENT_ROWS):
+        return False
+    goes_on = part.shape != STATES and part.first > 0 and speaks(lines[part.first - 1])
+    between = any(map(speaks, lines[: part.first])) and any(map(speaks, lines[part.end :]))
+    return between and (printed or goes_on)
 
 
 def _runs(documents: Sequence[Part], parts: Sequence[Part], lines: Sequence[str]) -> list[Part]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import regex
 
-from . import k8s_fragments, nvidia_csv
+from . import k8s_event_rows, k8s_fragments, nvidia_csv
 from .commands import is_command
 from .dates import is_time
 from .docker import is_ps_header
@@ -25,7 +25,7 @@ from .sections import begins_output
 from .tables import header_of
 
 Lines = Sequence[str]
-STATES, EVENTS = "container states", "rows of events"
+STATES, EVENTS, EVENT_ROWS = "container states", "rows of events", "rows of a pod's events"
 """Shapes of a few lines, which a prompt may hold as well."""
 _AHEAD = 400
 """Lines within which a message inside a described object ends."""
@@ -41,6 +41,16 @@ _STATUS = regex.compile(r"[●×○↻*] \S+\.(?:service|scope|slice|socket|time
 _JOURNAL_LINE = regex.compile(r"\s|$|\p{L}{3} [ \d]\d \d\d:\d\d:\d\d |\d{4}-\d\d-\d\dT|Warning: ")
 _COUNTER = regex.compile(r"(?:low|high|max|oom|oom_kill|oom_group_kill|sock_throttled) \d+\s*$")
 _BOX_LINE = regex.compile(r"[|+]|\s*$")
+_HEADED = regex.compile(
+    r"# ?gpu .*\b(?:pwr|pid|sm)\b|#Date .*\bgpu\b"  # nvidia-smi dmon and pmon
+    r"|Linux \S+ \([^)]*\)\s+\S+\s+_\S+_\s+\(\d+ CPU\)"  # sar
+    r"|JobID(?:Raw)?[ |].*\bState\b|(?:JobId=\d|NodeName=\S+ )\S* ?\w+=?"  # sacct, scontrol
+    r"|TIME +PID +UID +GID +SIG|\s*UNIT +LOAD +ACTIVE +SUB|IDX BOOT ID"  # coredumpctl, systemctl, journalctl
+    r"|=+ Autoscaler status: "  # ray
+    r"|REVISION *\tUPDATED|NAME *\tNAMESPACE *\tREVISION"  # helm
+)
+"""The first line of a table, or of a summary, that goes on until a log speaks."""
+_COMPOSE = regex.compile(r"(?:services|version|name):")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,18 @@ def _is_table(lines: Lines, index: int) -> bool:
     return header is not None and (reader_of(header) is not None or is_ps_header(header))
 
 
+def _starts_events(lines: Lines, index: int) -> bool:
+    """A described object has a table of its own, which is its parser's."""
+    if not k8s_event_rows.starts(lines, index):
+        return False
+    for above in range(index - 1, max(-1, index - _AHEAD), -1):
+        if starts_object(lines, above):
+            return False
+        if is_fence(lines[above]) or lines[above].startswith("Events:"):
+            break
+    return True
+
+
 def _row_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
     def belongs(index: int) -> bool:
         row = lines[index]
@@ -113,7 +135,27 @@ def _is_event_row(lines: Lines, index: int) -> bool:
 
 def _csv_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
     commas = lines[first].count(",")
-    return lambda index: lines[index].count(",") == commas or not lines[index].strip() or is_time(lines[index])
+
+    def belongs(index: int) -> bool:
+        line = lines[index]
+        if not line.strip() or is_time(line):
+            return True
+        return line.count(",") == commas and not speaks(line) and (commas > 0 or line[:1].isdigit())
+
+    return belongs
+
+
+def _is_compose(lines: Lines, index: int) -> bool:
+    """`services:` with a service below it, or what may stand above that."""
+    if _COMPOSE.match(lines[index]) is None:
+        return False
+    ahead = [line.rstrip() for line in lines[index : index + 4] if line.strip()]
+    at = next((i for i, line in enumerate(ahead) if line == "services:"), len(ahead))
+    return at + 1 < len(ahead) and regex.fullmatch(r" +[\w.-]+:", ahead[at + 1]) is not None
+
+
+def _compose_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
+    return lambda index: _YAML_LINE.match(lines[index]) is not None and not speaks(lines[index])
 
 
 def _is_box(lines: Lines, index: int) -> bool:
@@ -160,15 +202,18 @@ SHAPES: tuple[Shape, ...] = (
     Shape(STATES, starts_state, state_goes_on, exact=True),
     Shape("table", _is_table, _row_goes_on),
     Shape(EVENTS, _is_event_row, lambda lines, first: lambda i: plain_event(lines[i]) is not None, exact=True),
+    Shape(EVENT_ROWS, _starts_events, k8s_event_rows.goes_on, exact=True),
     Shape("nvidia-smi", _is_box, _box_goes_on, exact=True),
     Shape("nvidia-smi -L", _is_list, lambda lines, first: lambda index: is_listed(lines[index]), exact=True),
     Shape(
         "nvidia-smi -q", lambda lines, i: lines[i].startswith("=====") and "NVSMI LOG" in lines[i], _quiet
     ),
     Shape(
-        "nvidia-smi CSV", lambda lines, i: "," in lines[i] and bool(nvidia_csv.columns_of(lines[i])), _csv_goes_on,
-        exact=True,
+        "nvidia-smi CSV", lambda lines, i: lines[i][:1].islower() and bool(nvidia_csv.columns_of(lines[i])),
+        _csv_goes_on, exact=True,
     ),
+    Shape("headed table", lambda lines, i: _HEADED.match(lines[i]) is not None, _quiet),
+    Shape("compose file", _is_compose, _compose_goes_on, exact=True),
     Shape("manifest", lambda lines, i: lines[i].startswith("apiVersion: "), _matching(_YAML_LINE), exact=True),
     Shape("container status", k8s_fragments.begins, _status_goes_on, exact=True),
     Shape("JSON", lambda lines, i: lines[i] in ("{", "["), _json_goes_on, exact=True),
@@ -187,12 +232,15 @@ SHAPES: tuple[Shape, ...] = (
 _HINT = re.compile(
     rb"\n(?:Name: +\S|[ ]*(?:Last )?State: +[RWT]|"
     rb"(?:[a-z0-9-]+[ \t]+)?\d\w*(?: \(x\d+ over \w+\))?[ \t]+(?:Normal|Warning)[ \t]|"
-    rb"NAME(?:S|SPACE)? |LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION |\| NVIDIA-SMI |"
-    rb"GPU \d+: |=====|timestamp, |index, |apiVersion: |[{\[]\r?\n|# (?:HELP|TYPE) |"
+    rb"[ ]*(?:[-*] )?(?:Normal|Warning)[ \t]+[A-Z]|"
+    rb"NAME(?:S|SPACE)?[ \t]|LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION[ \t]|\| NVIDIA-SMI |"
+    rb"GPU \d+: |=====|[a-z][a-z_0-9.]{2,40}(?: \[[A-Za-z/%]+\])?, |memory\.\w+ \[|# ?gpu |#Date |apiVersion: |"
+    rb"services:|"
+    rb"Linux \S+ \(|JobI[Dd]|NodeName=|TIME +PID |[ ]*UNIT +LOAD |IDX BOOT ID|[{\[]\r?\n|# (?:HELP|TYPE) |"
     rb"[ -]*(?:containerStatuses|lastState|terminated|containerID):|[{\[][^\n]{0,400}\"exitCode\":|"
     rb"\|[ ]+\d+[ ]+\S|\| MIG devices:|"
     rb"\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |"
-    rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |USER +PID|[ ]+PID |"
+    rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |(?:USER|UID) +PID|[ ]+PID |"
     rb"[ ]+Local time: |low \d+\r?\n|```|\{code|\{noformat|[-#*=+>]{1,12} ?(?:\w+: ?)?"
     rb"(?:kubectl|oc|docker|nvidia-smi|journalctl|dmesg|free|df|ps|top|cat|ssh|systemctl|ray|curl|date)\b|==> |### |"
     rb"[\w.@:~/\[ -]{0,60}[$#%] (?:sudo )?"

@@ -180,6 +180,35 @@ def _names_in(text: str) -> Iterator[tuple[str, str]]:
             yield found[1], new
 
 
+# -- a small table in the log
+
+TABLES = (
+    "memory.used [MiB], memory.total [MiB]\n4 MiB, 46068 MiB\n",
+    "              total        used        free      shared  buff/cache   available\n"
+    "Mem:           500Gi        14Gi       466Gi         1Gi        20Gi       480Gi\n",
+    "Filesystem      Size  Used Avail Use% Mounted on\n/dev/nvme7n1    900G  300G  600G  34% /srv/other\n",
+    "Package      Version\n------------ ---------\nattrs        24.2.0\n",
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_small_table_does_not_take_the_log(name: str, tmp_path: Path) -> None:
+    """Two lines that somebody pasted above, between or below the lines of an engine's log."""
+    answer, bundle = original(name), copy_of(name, tmp_path)
+    engine = {event.locator.source for event in answer.report.timeline if event.channel == "engine"}
+    sources = [source.path for source in answer.report.sources if source.format == "log" and source.path in engine]
+    path = next((found for source in sources if (found := file_of(bundle, source)) is not None), None)
+    if path is None:
+        pytest.skip("no log of an engine")
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines[-1] = lines[-1].rstrip("\n") + "\n"
+    number = CASES.index(name)
+    headed = [0, *(i for i, line in enumerate(lines) if _ENGINE_HEADER.match(line)), len(lines)]
+    place = (headed[0], headed[len(headed) // 2], headed[-1])[number % 3]
+    path.write_text("".join((*lines[:place], TABLES[number % len(TABLES)], *lines[place:])), encoding="utf-8")
+    assert ask(bundle).cause == answer.cause
+
+
 # -- what collectors put around a line
 
 

@@ -97,6 +97,38 @@ def test_neither_the_document_nor_the_log_is_lost(tmp_path: Path, form: str, joi
         assert text.split("\n")[event.locator.line - 1].strip(), "an event at an empty line"
 
 
+SMALL_TABLES = {
+    "csv": "memory.used [MiB], memory.total [MiB]\n900 MiB, 46068 MiB\n",
+    "csv-names": "name, driver_version, memory.total [MiB]\nNVIDIA L40S, 570.124.06, 46068 MiB\n",
+    "csv-processes": "pid, process_name, used_gpu_memory [MiB]\n71, python3, 900 MiB\n",
+    "csv-one-column": "memory.used [MiB]\n900 MiB\n",
+    "dmon": "# gpu   pwr gtemp mtemp    sm   mem   enc   dec  mclk  pclk\n    0    30    40     -     0     0     0     0  6250  1695\n",
+    "sar": "Linux 6.8.0-45 (gpu-7) \t06/11/2026 \t_x86_64_\t(64 CPU)\n\n06:00:01 kbmemfree kbavail\n06:10:01 9000000 9900000\n",
+    "sacct": "JobID           JobName      State ExitCode\n------------ ---------- ---------- --------\n77 prep  COMPLETED      0:0\n",
+    "scontrol": "JobId=77 JobName=prep\n   UserId=kim(1001) GroupId=kim(1001)\n   JobState=COMPLETED Reason=None\n",
+    "coredumpctl": "TIME                         PID  UID  GID SIG     COREFILE EXE           SIZE\n"
+    "Wed 2026-06-10 09:12:33 UTC 4711 1000 1000 SIGSEGV present  /usr/bin/htop 200K\n",
+    "units": "  UNIT          LOAD   ACTIVE SUB     DESCRIPTION\n  ssh.service   loaded active running OpenBSD server\n",
+    "boots": "IDX BOOT ID                          FIRST ENTRY                 LAST ENTRY\n"
+    "  0 0123456789abcdef0123456789abcdef Wed 2026-06-10 01:00:00 UTC Thu 2026-06-11 09:00:00 UTC\n",
+    "ray": "======== Autoscaler status: 2026-06-11 06:00:00.000000 ========\nNode status\nActive:\n 1 node_abc\n",
+    "helm": "REVISION\tUPDATED                 \tSTATUS  \tCHART     \tAPP VERSION\tDESCRIPTION\n"
+    "1       \tWed Jun 10 10:00:00 2026\tdeployed\tchat-0.1.0\t0.11.0     \tInstall complete\n",
+    "compose": "services:\n  redis:\n    image: redis:7\n",
+    "ps": "UID          PID    PPID  C STIME TTY          TIME CMD\nroot           1       0  0 01:00 ?        00:00:01 /sbin/init\n",
+}
+
+
+@pytest.mark.parametrize("place", [0, 1, 3], ids=["above", "inside", "below"])
+@pytest.mark.parametrize("table", SMALL_TABLES)
+def test_a_header_of_a_small_table_does_not_take_the_log(tmp_path: Path, table: str, place: int) -> None:
+    """A few lines of a table make no table of the file."""
+    lines = LOG.splitlines(keepends=True)
+    item = read(tmp_path, "".join((*lines[:place], SMALL_TABLES[table], *lines[place:])))
+    (error,) = (event for event in item.parsed.events if "OutOfMemoryError" in event.text)
+    assert error.channel == "engine"
+
+
 def test_several_documents_and_their_notes(tmp_path: Path) -> None:
     """A ticket in Markdown: sentences are notes, fenced pieces are what they are."""
     described, table = DOCUMENTS["k8s.describe"], DOCUMENTS["k8s.table"]
