@@ -49,8 +49,8 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
 
 def _holds_nothing(case: Case, death: Death, failure: Finding) -> bool:
     """True when the allocator printed no figures and the engine's weights are not on the card at that time."""
-    life = death.life
-    if life is None or any("gpu_total_gib" in f.fields for f in life.findings if f.locator.order >= failure.locator.order):
+    life, place = death.life, failure.locator.order
+    if life is None or any("gpu_total_gib" in f.fields for f in life.findings if f.locator.order >= place):
         return False
     site, told = site_of(case, death, failure)
     early = told["phase"] in (Phase.UNKNOWN.value, Phase.STARTING.value) and not _loaded(life)

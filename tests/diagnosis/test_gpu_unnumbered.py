@@ -6,6 +6,8 @@ from types import ModuleType
 
 import pytest
 
+from forensics.diagnosis.rules import oom_site
+
 NCCL = "Cuda failure 2 'out of memory'"
 
 
@@ -43,3 +45,17 @@ def test_a_small_or_distant_one_did_no_harm(b: ModuleType) -> None:
 
 def test_an_engine_with_its_weights_holds_the_card_itself(b: ModuleType) -> None:
     assert failed_start(b, "jupyter-lab", 45_000, loaded=True)[0] != "gpu_oom.other_process"
+
+
+@pytest.mark.parametrize("lines", [(), ("Available KV cache memory: 30.20 GiB",), ("GPU KV cache size: 98,752 tokens",)])
+def test_a_run_that_answers_serves_whatever_line_of_its_start_was_lost(b: ModuleType, lines: tuple[str, ...]) -> None:
+    """A filter kept some lines of the start, and not the one that says that it was over."""
+    w = b.World()
+    for number, line in enumerate(lines):
+        w.add("a", 30 + number, line)
+    w.answer("a", 90)
+    w.fail("a", 300, frames=())
+    case = w.case()
+    failure = oom_site.first_failure(case.deaths[0].life)
+    assert failure is not None
+    assert oom_site.site_of(case, case.deaths[0], failure)[0] == "oom_serving"
