@@ -15,7 +15,7 @@ import yaml
 from forensics.bundle import Bundle
 from forensics.ingest import ReadSource, read_bundle
 from forensics.model import StampForm
-from forensics.parsers import FORMATS
+from forensics.parsers import FORMATS, exports
 from forensics.parsers.envelopes.shippers import moment
 from forensics.parsers.records import unwrap
 from forensics.sources import identify, make_head
@@ -338,3 +338,14 @@ def test_an_entry_is_cited_where_its_message_stands(tmp_path: Path) -> None:
     text = json.dumps(document, indent=1)
     cited = [event.locator.line for event in read(tmp_path, "x.json", text).parsed.events]
     assert cited == [n for n, line in enumerate(text.split("\n"), 1) if '"message"' in line]
+
+
+def test_an_event_without_a_time_has_that_of_its_entry() -> None:
+    """Cloud Logging keeps the kubelet's events; who shortens them cuts their times, the entry keeps its own."""
+    inner = {
+        "kind": "Event", "reason": "Killing", "message": "Container v failed liveness probe, will be restarted",
+        "involvedObject": {"kind": "Pod", "name": POD, "namespace": "llm"}, "source": {"component": "kubelet"},
+    }  # fmt: skip
+    entries = [{"jsonPayload": inner, "timestamp": WHEN, "insertId": str(n)} for n in range(2)]
+    events = exports.read(json.dumps(entries, indent=1), "logs.json").events
+    assert [e.fields.get("last_seen_s") for e in events] == [UTC_S, UTC_S]

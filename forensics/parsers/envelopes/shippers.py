@@ -84,7 +84,8 @@ _AMERICAN = regex.compile(
     r"(?: (?P<half>AM|PM))?(?P<zone>Z?)"
 )
 _WORDED = regex.compile(
-    r"(?:[A-Z][a-z]{2,8},? )?(?:(?P<month>[A-Z][a-z]{2,8})\.? (?P<day>\d{1,2})|(?P<day>\d{1,2})[ /-](?P<month>[A-Z][a-z]{2,8}))"
+    r"(?:[A-Z][a-z]{2,8},? )?"
+    r"(?:(?P<month>[A-Z][a-z]{2,8})\.? (?P<day>\d{1,2})|(?P<day>\d{1,2})[ /-](?P<month>[A-Z][a-z]{2,8}))"
     r"[,/ -] ?(?P<year>\d{4})(?:,| @| at|:)? ?(?P<hour>\d{1,2}):(?P<rest>\d\d:\d\d(?:[.,]\d+)?)"
     r"(?: (?P<half>[AaPp][Mm]))?(?P<zone> ?(?:UTC|GMT|Z|[+-]\d\d:?\d\d)?)"
 )
