@@ -10,7 +10,9 @@ from ..model import Event
 from .entities import shown_as_engine
 from .placing import workload_of
 
-_MADE = regex.compile(r"(?:-(?:\d{1,5}|predictor|default|deployment|raycluster|head|worker|group|[b-df-hj-np-tv-z2456789]{5,10}))*")
+_MADE = regex.compile(
+    r"(?:-(?:\d{1,5}|predictor|default|deployment|raycluster|head|worker|group|[b-df-hj-np-tv-z2456789]{5,10}))*"
+)
 """What operators put between the name of their object and a pod's own: `-predictor-00001-deployment`, and random
 letters, of which Kubernetes uses no vowel (apimachinery `rand.String`).
 """
