@@ -27,7 +27,8 @@ _EPOCH = regex.compile(r"1\d{9}(?:\.\d{1,9})?")
 _CLOCK = regex.compile(r"(?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?")
 _LEAD = regex.compile(
     r"\[?(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
-    r"|1\d{9}(?:\.\d{1,9})?|\p{L}{3} \p{L}{3} [ \d]\d \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4}|\d\d:\d\d:\d\d)\]?[\s,;|]+"
+    r"|1\d{9}(?:\.\d{1,9})?|\p{L}{3} \p{L}{3} [ \d]\d \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4}|\d\d:\d\d(?::\d\d)?)\]?"
+    r"[\s,;|]+"
 )
 _VALUE = regex.compile(
     r"(?P<name>memory[._]?current|memory\.usage_in_bytes|rss|mem(?:ory)?(?:[._]?(?:used|usage|bytes))?|working[._]?set)?"

@@ -42,6 +42,16 @@ def test_a_loop_is_a_series(form: str) -> None:
     assert [stamp - T for stamp in series.stamps] == [3600.0 * n for n in range(5)]
 
 
+@pytest.mark.parametrize("form", ["{hour}:10  ocr-0   vllm    3387m   {mib}Mi\n", "{hour}:10:00 memory.current={bytes} anon=1\n"])
+def test_times_of_day(form: str) -> None:
+    """The day is that of the newest dated line, and falls behind midnight."""
+    rows = [form.format(hour=f"{n % 24:02d}", mib=1024 * n, bytes=n << 30) for n in range(20, 27)]
+    text = "every hour: kubectl top pod ocr-0\n" + "".join(rows)
+    assert memory_loops.FORMAT.sniff(make_head("top.txt", text.encode(), True)) in (0, 94)
+    (series,) = memory_loops.read(text, "top.txt").samples
+    assert [s // 3600 for s in series.stamps] == [20, 21, 22, 23, 0, 1, 2]
+
+
 @pytest.mark.parametrize(("path", "text"), [
     ("offsets.log", loop("{epoch} {bytes}\n")),  # may be anything
     ("memory.log", loop("{iso} {n}\n")),  # too small for bytes
