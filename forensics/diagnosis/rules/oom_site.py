@@ -19,6 +19,8 @@ OOM_SIGNATURES = frozenset(
         "torch.cublas_alloc_failed",
         "torch.mps_oom",
         "torch.xla_oom",
+        "torch.xpu_error_oom",
+        "rocm.out_of_memory",
         "triton.cuda_oom",
         "nccl.cuda_oom",
         "vllm.weights_do_not_fit",
