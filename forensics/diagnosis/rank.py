@@ -71,6 +71,7 @@ WEAK = frozenset(
         "rocm.gpu_hang",
         "torch.xpu_device_lost",
         "torch.kernel_image_invalid",
+        "shm.child_sigbus",
         "python.memory_error",
         "torch.cpu_alloc_failed",
     }
