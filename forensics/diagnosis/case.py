@@ -86,8 +86,14 @@ class Case:
         key = self.entities.key(entity)
         if key not in self._templates:
             known = [event for event in self.of_kind("pod_spec") if event.fields.get("workload_kind")]
-            self._templates[key] = templates.spec_of(known, self.entities.members(entity)) if known else None
+            found = templates.spec_of(known, self.entities.members(entity)) if known else None
+            self._templates[key] = found or (self.specs.get("") if self._is_alone(key) else None)
         return self._templates[key]
+
+    def _is_alone(self, key: str) -> bool:
+        """True when all that ran and all that died is one thing: a description that names nobody is then its own."""
+        owners = {*(life.entity for life in self.lives), *(death.entity for death in self.deaths)}
+        return {self.entities.key(owner) for owner in owners if owner} == {key}
 
     def host_of(self, entity: str) -> str:
         """The node an entity ran on, as far as anything says so."""

@@ -27,7 +27,7 @@ from .k8s_blocks import (
 )
 from .k8s_cluster import Occurrence, node_events, occurrence_events, with_age, workload_events
 from .k8s_containers import Lines, add_containers, add_volumes, container_of, starts_container
-from .k8s_facts import pod_events
+from .k8s_facts import pod_events, without_defaults
 from .located import Array, Object
 from .tables import titled
 
@@ -125,7 +125,8 @@ def state_events(lines: Sequence[str], first: int, source: str) -> list[Event]:
         every = Array(first + 1)
         every.add(of_one, first + 1)
         child(pod, part, first + 1).put(key, every, first + 1)
-    return pod_events(pod, source, printed_lines=True)
+    events = pod_events(pod, source, printed_lines=True)
+    return events if any("Mounts:" in line for _, line in block) else [without_defaults(event) for event in events]
 
 
 def _indent(line: str) -> int:

@@ -15,15 +15,13 @@ import regex
 from ..model import Event, Parsed, Scope
 from ..sources import Format, Head
 from .json_yaml import read_yaml
-from .k8s_facts import spec_events
+from .k8s_facts import spec_events, without_defaults
 from .located import Array, Object, object_at, objects_at, text_at
 
 MAX_DEPTH = 10
 MAX_BYTES = 4 << 20
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _TELLING = ("image", "args", "command", "resources", *_PROBES)
-_DEFAULTED = ("shm_size_bytes",)
-"""What a pod has by default is not said by a piece of its description."""
 _PROBE_LINE = regex.compile(r"^ *(?:startup|liveness)Probe: *(?:\{.*)?$", regex.MULTILINE)
 _BUDGET_LINE = regex.compile(r"\b(?:failureThreshold|periodSeconds): *\d", regex.MULTILINE)
 _OBJECT_LINE = regex.compile(r"^kind: *\w", regex.MULTILINE)
@@ -72,9 +70,8 @@ def read_values(text: str, source: str) -> Parsed:
     for document in read_yaml(text):
         for pod in _probed(document.value, "", 0):
             found = spec_events(pod, Object(), source, Scope(), "values")
-            for event in found:
-                told = {key: value for key, value in event.fields.items() if key not in _DEFAULTED}
-                events.append(replace(event, fields={**told, "workload_kind": "values"}))
+            for event in map(without_defaults, found):
+                events.append(replace(event, fields={**event.fields, "workload_kind": "values"}))
     return Parsed(tuple(events))
 
 

@@ -43,3 +43,15 @@ def test_a_log_without_a_name_is_of_the_only_server(b: ModuleType) -> None:
     server, proxy = template(b, "chat"), template(b, "edge", image="envoy:v1")
     assert templates.spec_of([server, proxy], ["file:vllm.log"]) is server
     assert templates.spec_of([proxy], ["file:vllm.log"]) is None
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_description_without_a_name_is_of_the_only_thing_that_ran(b: ModuleType, others: int) -> None:
+    """The states of a container, cut out of `kubectl describe`, beside one log."""
+    w = b.World()
+    for number in range(others + 1):
+        w.start(f"log{number}", 0, model=f"m{number}")
+        w.fail(f"log{number}", 300)
+    spec = w.add("states.txt", None, "container spec", "pod_spec", "k8s", memory_limit_bytes=96 << 30)
+    case = w.case()
+    assert case.spec(case.deaths[0].entity) is (None if others else spec)
