@@ -1,6 +1,7 @@
 """Pieces of a pod's YAML, as people cut them out for a ticket: the states of a container without the object around.
 
-The cut rarely follows the structure, so that the whole is no YAML; each state is looked for and read by itself.
+Cut along the structure they are read whole (`k8s_fragments`). Where the cut goes across it, as it does in a `grep -A`
+or a selection by mouse, the text is no YAML; then each state is looked for and read by itself.
 """
 
 from __future__ import annotations
