@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import regex
 
 from ..model import Event
-from .entities import shown_as_engine
+from .entities import shown_as_engine, words_of
 from .placing import workload_of
 
 _MADE = regex.compile(
@@ -27,7 +27,7 @@ def spec_of(templates: Sequence[Event], names: Sequence[str]) -> Event | None:
     pods = [name.partition(":")[2] for name in names if name.startswith("pod:")]
     fitting = [event for event in templates if any(_is_of(event, pod) for pod in pods)]
     if not fitting and not any(event.fields.get("workload_name") for event in templates):
-        fitting = list(templates)
+        fitting = [event for event in templates if shown_as_engine(event) or not words_of(event)]
     if not fitting and not pods:
         fitting = [event for event in templates if shown_as_engine(event)]
     serving = [event for event in fitting if shown_as_engine(event)] or fitting

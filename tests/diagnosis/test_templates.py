@@ -39,6 +39,11 @@ def test_two_templates_that_differ_tell_nothing(b: ModuleType) -> None:
     assert templates.spec_of([template(b, "chat"), template(b, "chat")], ["pod:chat-0"]) is not None
 
 
+def test_values_of_another_program_are_not_the_engines(b: ModuleType) -> None:
+    assert templates.spec_of([template(b, "", image="nginx:1.27")], ["pod:chat-0"]) is None
+    assert templates.spec_of([template(b, "", image="")], ["pod:chat-0"]) is not None
+
+
 def test_a_log_without_a_name_is_of_the_only_server(b: ModuleType) -> None:
     server, proxy = template(b, "chat"), template(b, "edge", image="envoy:v1")
     assert templates.spec_of([server, proxy], ["file:vllm.log"]) is server
