@@ -225,7 +225,8 @@ def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], floa
     if not indexes:
         return replace(series, form=StampForm.INSTANT, stamps=array("d", [math.nan]) * len(series.stamps))
     index, form = indexes[0], series.form
-    law = clocks.law(index) if len(indexes) == 1 and form is not StampForm.YEARLESS else None
+    partial = form in (StampForm.YEARLESS, StampForm.CLOCK)  # the lane knows the rest
+    law = clocks.law(index) if len(indexes) == 1 and not partial else None
     if law is not None:
         constant, skew_s = law
         low, high = RANGES[form]

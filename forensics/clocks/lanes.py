@@ -67,11 +67,13 @@ class Lane:
     """How far off the year may be."""
 
     def wall_of(self, line: int, seconds: float) -> float:
-        """Printed seconds of a row that stands in the lane, with the year of the readings around it."""
-        if self.key.form is not StampForm.YEARLESS:
+        """Printed seconds of a row that stands in the lane, with the year or the day of the readings around it."""
+        if self.key.form not in (StampForm.YEARLESS, StampForm.CLOCK):
             return seconds
         position = min(bisect_left(self.lines, line), len(self.lines) - 1)
         near = self.walls[position]
+        if self.key.form is StampForm.CLOCK:
+            return seconds + DAY_S * round((near - seconds) / DAY_S)
         return near if self.lines[position] == line else in_year(seconds, nearest_year(seconds, near))
 
     @property

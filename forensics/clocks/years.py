@@ -108,7 +108,7 @@ def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mappi
     """Fill `walls`, `year` and `year_note` of every year-less lane; `written` are file times by path."""
     for lane in lanes.lanes:
         if lane.key.form is StampForm.CLOCK and latest is not None:
-            lane.walls = [latest.seconds // DAY_S * DAY_S + wall for wall in lane.walls]
+            lane.walls = [latest.seconds // DAY_S * DAY_S + wall for wall in _over_midnight(lane)]
     rendered = sorted(wall for lane in _rendered(lanes) for wall in lane.walls)
     clues = _clues(lanes)
     for index, clue in clues.items():
@@ -122,6 +122,15 @@ def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mappi
         lane.walls = [in_year(wall, last + turn) for wall, turn in zip(lane.walls, clue.turns, strict=True)]
         lane.year = last + clue.turns[0]
         lane.year_note, lane.year_doubt_s = note, doubt_s
+
+
+def _over_midnight(lane: Lane) -> list[float]:
+    """Times of day on days that count backwards from the last one: those of a log in order fall at midnight only."""
+    walls, earlier = list[float](), 0
+    for wall, after in zip(reversed(lane.walls), [None, *reversed(lane.walls)], strict=False):
+        earlier += lane.ordered and after is not None and wall - after > DAY_S / 2
+        walls.append(wall - earlier * DAY_S)
+    return walls[::-1]
 
 
 def shift(lane: Lane, years: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..model import Event, Finding, Role, Samples, Severity, Source
 from ..signatures import Library
+from . import templates
 from .entities import Entities
 from .model import Death, Life, Trend
 
@@ -43,6 +44,8 @@ class Case:
     """Numbers of the scheduler's jobs that the bundle tells of."""
     _hosts: dict[str, str] = field(default_factory=dict, repr=False)
     """What `host_of` has found out."""
+    _templates: dict[str, Event | None] = field(default_factory=dict, repr=False)
+    """The same for templates, by entity."""
 
     def of_kind(self, *kinds: str) -> Iterator[Event]:
         for kind in kinds:
@@ -73,10 +76,24 @@ class Case:
         """The spec of an entity's main container, or of the named one, where that is described."""
         if not entity:
             return None
-        main = self.specs.get(self.entities.key(entity))
+        main = self.specs.get(self.entities.key(entity)) or self._template(entity)
         if not container or main is None or _container_of(main) in ("", container):
             return main
         return self.containers.get((self.entities.key(entity), container))
+
+    def _template(self, entity: str) -> Event | None:
+        """What an entity was made of, where only the manifest of its workload is there."""
+        key = self.entities.key(entity)
+        if key not in self._templates:
+            known = [event for event in self.of_kind("pod_spec") if event.fields.get("workload_kind")]
+            found = templates.spec_of(known, self.entities.members(entity)) if known else None
+            self._templates[key] = found or (self.specs.get("") if self._is_alone(key) else None)
+        return self._templates[key]
+
+    def _is_alone(self, key: str) -> bool:
+        """True when all that ran and all that died is one thing: a description that names nobody is then its own."""
+        owners = {*(life.entity for life in self.lives), *(death.entity for death in self.deaths)}
+        return {self.entities.key(owner) for owner in owners if owner} == {key}
 
     def host_of(self, entity: str) -> str:
         """The node an entity ran on, as far as anything says so."""

@@ -358,8 +358,8 @@ def _preemptions(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
         mine = case.entities.same(owner, incident.entity) if owner else len(served) <= 1
         if mine and event.fields.get("preemptions_total") is not None:
             counts.append(event.fields["preemptions_total"])
-    if counts:
-        facts["preemptions_total"] = counts[-1]
+    logged = [f.fields["preemptions"] for f in case.named("vllm.preempted_v0") if f.fields.get("preemptions")]
+    facts.update(("preemptions_total", total) for total in counts[-1:] or sorted(logged)[-1:])
     if len(counts) > 1 and counts == sorted(counts):
         facts |= {"preemptions_at_first": counts[0], "preemptions_grew_by": counts[-1] - counts[0]}
 

@@ -224,8 +224,8 @@ def _finish(draft: _Draft, work: Sequence[tuple[int, float]], next_run: float) -
     if activity is not None and activity.locator.order > end.locator.order:
         end = activity
     phase = draft.phase
-    if phase in (Phase.UNKNOWN, Phase.STARTING) and activity is not None:
-        phase = Phase.SERVING  # the log begins in the middle of a run
+    if activity is not None and phase not in (Phase.DRAINING, Phase.DEAD) and activity.locator.order > draft.progress:
+        phase = Phase.SERVING  # the log begins in the middle of a run, or the line that says so is lost
     sign = max(draft.progress, activity.locator.order if activity else 0)
     if draft.dead and activity is not None and _is_echo(draft, activity):
         sign = max(draft.progress, *(place for place, _ in inside if place < min(draft.dead)), 0)

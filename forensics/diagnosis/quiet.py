@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from ..model import Event, Finding, Role
 from ..parsers.kernel_oom_lines import killed
@@ -43,6 +45,8 @@ NEAR_LINES = 40
 INTERNAL_ERROR = 500
 """What a web framework answers for an exception that nobody caught."""
 MANY_REFUSALS = 3
+WORTH_TELLING = 0.1
+"""Less than this share of the refusals is not what they are about."""
 MANY_SHARE = 0.02
 """Refusals per line of the log: a busy server refuses a few requests every day."""
 
@@ -219,11 +223,22 @@ def _refused(case: Case) -> Incident | None:
     rare = lines > 200 and (total < MANY_REFUSALS or total < MANY_SHARE * lines)
     if not total or planned or rare:
         return None
-    place = refusals[0].event if refusals else answers[0]
-    status = next((event.fields["status"] for event in answers), None)
-    fields = {"requests_refused": total, "http_status": status, **(refusals[0].fields if refusals else {})}
+    told = _statuses(answers, total)
+    place = refusals[0].event if refusals else next(e for e in answers if e.fields["status"] == told["http_status"])
+    fields = {"requests_refused": total, **told, **(refusals[0].fields if refusals else {})}
     finding = conclude("requests_refused", place, fields, refusals[:1])
     return _alone(case, "request_rejected", (finding, *refusals), case.entities.of(place))
+
+
+def _statuses(answers: Sequence[Event], total: int) -> dict[str, Any]:
+    """The most frequent status; how many were refused for how they called, and for what they asked."""
+    counts = Counter[int]()
+    for event in answers:
+        counts[event.fields["status"]] += event.count
+    calls = sum(count for status, count in counts.items() if status in REFUSED_CALLS)
+    told = {"http_status": counts.most_common(1)[0][0] if counts else None, "calls_refused": calls or None}
+    asked = total - calls
+    return {**told, "contents_refused": asked if asked >= WORTH_TELLING * total else None}
 
 
 def _is_refused_call(event: Event) -> bool:

@@ -68,10 +68,18 @@ WEAK = frozenset(
         "kernel.fork_rejected",
         "k8s.taint_eviction",
         "trtllm.executor_oom",
+        "rocm.gpu_hang",
+        "torch.xpu_device_lost",
+        "torch.kernel_image_invalid",
+        "shm.child_sigbus",
+        "python.memory_error",
+        "torch.cpu_alloc_failed",
     }
 )
 """Findings that fix the family of a cause, not the member."""
-BARE = frozenset({"torch.cuda_error_oom", "lmdeploy.cuda_oom", "trtllm.cuda_oom"})
+BARE = frozenset({
+    "torch.cuda_error_oom", "lmdeploy.cuda_oom", "trtllm.cuda_oom", "torch.xpu_error_oom", "rocm.out_of_memory",
+})  # fmt: skip
 """The driver's error without a number: who holds the memory, and how much was asked for, stays open."""
 DIFFERENCE = "difference"
 """Basis of a number that no source states: what is left when all others are taken away."""

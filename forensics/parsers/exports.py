@@ -151,6 +151,7 @@ def _read(entries: list[_Entry], source: str) -> Parsed:
     lines, places = [], []
     for entry in entries:
         if (told := _event(entry.value)) is not None:
+            _date(told, entry)
             events += event_events(told, source)
             continue
         lines.append(json.dumps(_named(entry.value), ensure_ascii=False))
@@ -186,6 +187,14 @@ def _line_of(value: Mapping[str, Any], text: str) -> int | None:
         elif isinstance(item, str) and item and text.startswith(item) and (len(item) == len(text) or " " in item):
             return int(value.lines[key])
     return None
+
+
+def _date(event: Object, entry: _Entry) -> None:
+    """Give an event that states no time the one of its entry."""
+    stated = any(event.get(key) for key in ("lastTimestamp", "eventTime", "firstTimestamp", "series"))
+    when = entry.value.get("timestamp") or entry.value.get("receiveTimestamp")
+    if not stated and isinstance(when, str):
+        event.put("lastTimestamp", when, entry.line)
 
 
 def _named(value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -48,6 +48,9 @@ class Blocks:
     def __contains__(self, key: str) -> bool:
         return key in self._blocks
 
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self._blocks.values())
+
     def get(self, key: str) -> Block:
         """The block of a key; an empty one when the object has none."""
         return self._blocks.get(key) or Block(key, "", 0, [])

@@ -39,7 +39,7 @@ def add_containers(body: Lines, spec: Object, spec_key: str, status: Object, sta
             one.put("name", name, line)
         _fill(block, container, state)
         specs.add(container, line)
-        if "restartCount" in state or "state" in state:
+        if any(key in state for key in ("restartCount", "state", "lastState")):
             states.add(state, line)
     if specs:
         spec.put(spec_key, specs, specs.line)
@@ -56,6 +56,11 @@ def container_of(block: Lines, name: str = "") -> tuple[Object, Object]:
     return spec, status
 
 
+def starts_container(line: str) -> bool:
+    """True for the line with a container's name."""
+    return _NAME.fullmatch(line) is not None
+
+
 def with_messages(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, bool]]:
     """Lines, and whether they continue a state's message: printed raw, those may look like anything."""
     inside = False
@@ -66,19 +71,23 @@ def with_messages(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, 
 
 
 def _blocks(body: Lines) -> Iterator[tuple[str, int, Lines]]:
-    """One block a container."""
-    name, start = "", 0
+    """One block a container. The first may have lost the line with its name; its name is empty then."""
+    name, start = "", body[0][0] if body else 0
     block: Lines = []
     for number, line, raw in with_messages(body):
         found = None if raw else _NAME.fullmatch(line)
         if found is None:
             block.append((number, line))
             continue
-        if name:
+        if name or _has_keys(block):
             yield name, start, block
         name, start, block = found["name"], number, []
-    if name:
+    if name or _has_keys(block):
         yield name, start, block
+
+
+def _has_keys(block: Lines) -> bool:
+    return any(_KEY.fullmatch(line.rstrip()) for _, line in block)
 
 
 def _fill(block: Lines, spec: Object, status: Object) -> None:

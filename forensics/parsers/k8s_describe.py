@@ -26,8 +26,8 @@ from .k8s_blocks import (
     put_time,
 )
 from .k8s_cluster import Occurrence, node_events, occurrence_events, with_age, workload_events
-from .k8s_containers import Lines, add_containers, add_volumes, container_of
-from .k8s_facts import pod_events
+from .k8s_containers import Lines, add_containers, add_volumes, container_of, starts_container
+from .k8s_facts import pod_events, without_defaults
 from .located import Array, Object
 from .tables import titled
 
@@ -39,7 +39,13 @@ _AFTER_NAME = (
     "Annotations:",
     "CreationTimestamp:",
     "Selector:",
+    "Service Account:",
+    "Node:",
+    "Start Time:",
 )
+"""Keys of the head; a ticket may have lost any of its lines, so some stand here that never follow at once."""
+_POD_KEYS = ("Containers", "Init Containers", "QoS Class", "Node-Selectors")
+"""Keys that in column 0 only a pod has: a workload's are in its template."""
 _FIELD_PREFIX = regex.compile(r"(?P<path>spec\.\w+\{[^}]+\}): ")
 _ROW = regex.compile(r"  (?:Normal|Warning)\s")
 _NAMED = regex.compile(r"Name:\s+\S")
@@ -119,7 +125,8 @@ def state_events(lines: Sequence[str], first: int, source: str) -> list[Event]:
         every = Array(first + 1)
         every.add(of_one, first + 1)
         child(pod, part, first + 1).put(key, every, first + 1)
-    return pod_events(pod, source, printed_lines=True)
+    events = pod_events(pod, source, printed_lines=True)
+    return events if any("Mounts:" in line for _, line in block) else [without_defaults(event) for event in events]
 
 
 def _indent(line: str) -> int:
@@ -159,7 +166,7 @@ def object_events(lines: Lines, source: str) -> list[Event]:
 
 
 def _kind_of(blocks: Blocks) -> str:
-    if "Containers" in blocks and ("Status" in blocks or "Node" in blocks):
+    if any(key in blocks for key in _POD_KEYS) or ("Node" in blocks and "Start Time" in blocks):
         return "Pod"
     if "System Info" in blocks or "Capacity" in blocks:
         return "Node"
@@ -195,12 +202,26 @@ def _fill_pod(pod: Object, blocks: Blocks) -> None:
         status.put("message", "\n".join([message.value, *rest]).strip(), message.line)
     _put_owner(pod["metadata"], blocks)
     for title, spec_key, status_key in _CONTAINER_LISTS:
-        add_containers(blocks.get(title).body, spec, spec_key, status, status_key)
+        body = blocks.get(title).body
+        if title == "Containers" and title not in blocks:
+            body = _untitled_containers(blocks)
+        add_containers(body, spec, spec_key, status, status_key)
     add_volumes(blocks.get("Volumes").body, spec)
     selector = child(spec, "nodeSelector", blocks.get("Node-Selectors").line)
     for name, value, number in blocks.get("Node-Selectors").pairs():
         selector.put(name, value, number)
     add_conditions(status, blocks)
+
+
+def _untitled_containers(blocks: Blocks) -> Lines:
+    """The lines of the containers where `Containers:` itself was cut away: they stand below the key before it."""
+    for block in blocks:
+        if block.key not in ("Init Containers", "Ephemeral Containers"):
+            first = next((i for i, (_, line) in enumerate(block.body) if _STATE.fullmatch(line)), None)
+            if first is not None:
+                named = (i for i in range(first, -1, -1) if starts_container(block.body[i][1]))
+                return block.body[next(named, first) :]
+    return []
 
 
 def _put_owner(metadata: Object, blocks: Blocks) -> None:

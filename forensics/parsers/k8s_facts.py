@@ -78,6 +78,11 @@ def spec_events(spec: Object, owner: Object, source: str, scope: Scope, title: s
             )  # fmt: skip
 
 
+def without_defaults(event: Event) -> Event:
+    """A description of a piece of a container: what a whole one has by default, a piece does not say."""
+    return replace(event, fields={key: value for key, value in event.fields.items() if key != "shm_size_bytes"})
+
+
 def _container_spec(container: Object) -> dict[str, Any]:
     limits, requests = (
         object_at(container, "resources", "limits"),

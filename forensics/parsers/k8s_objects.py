@@ -20,6 +20,7 @@ from .exports import WRAPPED
 from .json_yaml import Document, read_json, read_yaml
 from .k8s_cluster import event_events, kubelet_config_event, node_events, workload_events
 from .k8s_facts import pod_events
+from .k8s_templates import template_events
 from .kubectl_lines import SECTION_END, SECTION_START
 from .located import Object, dig, object_at, objects_at, text_at
 
@@ -62,7 +63,7 @@ def read(text: str, source: str) -> Parsed:
         problem = document.problem or _cut_list(document, as_json)
         found = list(_objects(document.value))
         for entry, kind in found:
-            told = list(_READERS[kind](entry, source)) if kind in _READERS else []
+            told = list(_READERS[kind](entry, source) if kind in _READERS else template_events(entry, kind, source))
             if problem and entry is found[-1][0]:
                 told = [replace(event, complete=False) for event in told]
             events += told

@@ -60,6 +60,8 @@ def sniff_table(head: Head) -> int:
         header = header_of(line)
         if header is not None and reader_of(header) is not None:
             return 93
+    if lines and all(plain_event(line) for line in lines):
+        return 94
     if lines and all(plain_pod(line) or plain_event(line) for line in lines):
         return 85
     header = header_of(lines[0]) if lines else None

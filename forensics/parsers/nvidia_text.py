@@ -55,15 +55,19 @@ _GPU_COLUMNS = (
     "utilization.gpu", "temperature.gpu", "power.draw", "driver_version",
 )  # fmt: skip
 _COOLING = regex.compile(r"\s*\S+\s+(?P<temperature>\d+)C?\s+P\d+\s+(?P<power>\d+)W\s*/.*")
-_BOX = regex.compile(r"^\| NVIDIA-SMI \S+ ", regex.MULTILINE)
+_BOX = regex.compile(r"^\| (?:NVIDIA-SMI \S+ |Processes: +\|)", regex.MULTILINE)
 _MONITOR = regex.compile(r"# ?(?:gpu|Date) .*(?:\bpwr\b|\bpid\b|\bsm\b|\bgpu\b)")
+
+
+BOX_TITLES = ("| NVIDIA-SMI ", "| Processes: ")
+"""What the first line in a box says; people paste the lower box alone."""
 
 
 def _sniff(head: Head) -> int:
     text = head.text
     if "Start of NVIDIA bug report log file" in text[:4000]:
         return 0  # a log with a box inside
-    if "| NVIDIA-SMI " in text and _BOX.search(text):
+    if any(title in text for title in BOX_TITLES) and _BOX.search(text):
         return 92
     if text.lstrip().startswith("=" * 10) and "NVSMI LOG" in text[:2000]:
         return 95

@@ -19,7 +19,7 @@ from .docker import is_ps_header
 from .k8s_describe import starts_object, starts_state, state_goes_on
 from .k8s_tables import plain_event, reader_of
 from .layer import clean
-from .nvidia_text import is_listed, is_loose
+from .nvidia_text import BOX_TITLES, is_listed, is_loose
 from .records import unwrap
 from .sections import begins_output
 from .tables import header_of
@@ -160,10 +160,10 @@ def _compose_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
 
 def _is_box(lines: Lines, index: int) -> bool:
     ahead = lines[index : index + 4]
-    if lines[index].startswith("| NVIDIA-SMI ") or is_loose(lines, index):
+    if lines[index].startswith(BOX_TITLES) or is_loose(lines, index):
         return True
     if lines[index].startswith("+--"):
-        return any(line.startswith("| NVIDIA-SMI ") for line in ahead[1:2])
+        return any(line.startswith(BOX_TITLES) for line in ahead[1:2])
     return len(ahead) > 2 and any(line.startswith("| NVIDIA-SMI ") for line in ahead[1:3]) and is_time(lines[index])
 
 
@@ -233,7 +233,8 @@ _HINT = re.compile(
     rb"\n(?:Name: +\S|[ ]*(?:Last )?State: +[RWT]|"
     rb"(?:[a-z0-9-]+[ \t]+)?\d\w*(?: \(x\d+ over \w+\))?[ \t]+(?:Normal|Warning)[ \t]|"
     rb"[ ]*(?:[-*] )?(?:Normal|Warning)[ \t]+[A-Z]|"
-    rb"NAME(?:S|SPACE)?[ \t]|LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION[ \t]|\| NVIDIA-SMI |"
+    rb"NAME(?:S|SPACE)?[ \t]|LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION[ \t]|"
+    rb"\| (?:NVIDIA-SMI|Processes:) |"
     rb"GPU \d+: |=====|[a-z][a-z_0-9.]{2,40}(?: \[[A-Za-z/%]+\])?, |memory\.\w+ \[|# ?gpu |#Date |apiVersion: |"
     rb"services:|"
     rb"Linux \S+ \(|JobI[Dd]|NodeName=|TIME +PID |[ ]*UNIT +LOAD |IDX BOOT ID|[{\[]\r?\n|# (?:HELP|TYPE) |"

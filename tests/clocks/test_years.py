@@ -8,6 +8,8 @@ from types import ModuleType
 import pytest
 
 from forensics.clocks import yearless
+from forensics.model import StampForm
+from forensics.stamps import iso_utc
 
 
 def engine(b: ModuleType, path: str, *times: str, **more: object) -> object:
@@ -140,3 +142,14 @@ def test_a_doubtful_year_counts_once(b: ModuleType) -> None:
         one.line(true_s + 60 * serial, b.message(serial), stamps, "engine")
     times = [event.time for event in b.solve(one).events]
     assert all(366 * 86400 <= time.uncertainty_s <= 368 * 86400 for time in times)
+
+
+@pytest.mark.parametrize("first_h", [2, 20])
+def test_times_of_day_are_of_the_newest_day(b: ModuleType, first_h: int) -> None:
+    """A series that prints hours and minutes only ends on the day of the newest dated line, and may begin on another."""
+    end = b.at("2026-01-01 00:00:00") + 3600 * (first_h + 6)
+    loop = b.Print("top.txt", "memory.loop")
+    loop.series("container_memory_mib", StampForm.CLOCK, "watch",
+                [((first_h + n) % 24 * 3600.0, 100.0 * n) for n in range(7)])  # fmt: skip
+    solved = b.solve(loop, dated(b, iso_utc(end + 60)[:19].replace("T", " ")))
+    assert list(solved.samples[0].stamps) == [end - 3600 * (6 - n) for n in range(7)]

@@ -649,3 +649,19 @@ def test_a_single_reading(
     if cause == "kv_saturation":
         assert verdict(w)[1] == "possible"
         assert w.diagnosis().key_facts["requests_running"] == running
+
+
+@pytest.mark.parametrize(("statuses", "contents"), [
+    ({401: 40, 404: 30, 400: 2}, None), ({404: 40, 401: 30}, None), ({400: 40, 401: 3}, 40), ({401: 30, 400: 20}, 20),
+])  # fmt: skip
+def test_most_refusals_decide_what_they_are_about(b: ModuleType, statuses: dict[int, int], contents: int | None) -> None:
+    """A missing key and a prompt that is too long are not mended in the same place: facts choose the advice."""
+    w = b.World()
+    w.start("a", 0)
+    answers = [status for status, count in {**statuses, 200: 30}.items() for _ in range(count)]
+    for number, status in enumerate(answers):
+        w.answer("a", 100.0 + number, status)
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "request_rejected"
+    assert diagnosis.key_facts["http_status"] == max(statuses, key=lambda status: statuses[status])
+    assert diagnosis.key_facts.get("contents_refused") == contents

@@ -334,3 +334,22 @@ def test_states_of_nobody_have_their_numbers(tmp_path: Path) -> None:
 """)
     facts = analyze(tmp_path / "snip.txt").diagnosis.key_facts
     assert (facts["restart_count"], facts["container_limit_gib"], facts["exit_code"]) == (11, 96.0, 1)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        ("Node:", "Status:"),
+        ("Node:", "Status:", "Start Time:", "QoS Class:", "Node-Selectors:"),
+        ("Containers:",),
+        ("  vllm:",),
+        ("Containers:", "  vllm:", "Node:"),
+        ("    State:", "    Restart Count:"),
+    ],
+    ids=" ".join,
+)
+def test_a_redacted_pod_keeps_its_containers(lost: tuple[str, ...]) -> None:
+    """Whoever pastes into a ticket takes out the node's name, and more."""
+    text = "".join(line for line in POD.splitlines(True) if not line.startswith(lost))
+    ends = [e for e in read(text) if e.kind == "container_terminated"]
+    assert [(e.fields["exit_code"], e.fields["reason"]) for e in ends] == [(1, "Error")]

@@ -241,7 +241,7 @@ def test_events_whose_header_was_filtered_away() -> None:
     first, second = (event for event in read(ROWS) if event.kind == "k8s_event")
     assert (first.text, first.scope.pod) == ("Preempted: Preempted by pod 5b0e on node n1", "ocr-2")
     assert (second.scope.namespace, second.scope.pod, second.fields["count"]) == ("llm", "chat-0", 4)
-    assert k8s_text.sniff_table(make_head("x", ROWS.encode(), True)) == 85
+    assert k8s_text.sniff_table(make_head("x", ROWS.encode(), True)) == 94
 
 
 @pytest.mark.parametrize("line", ["12m after it Normal work went on", "Normal Preempted pod/x gone", "3m Normal reason pod/x y"])

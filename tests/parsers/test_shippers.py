@@ -15,7 +15,7 @@ import yaml
 from forensics.bundle import Bundle
 from forensics.ingest import ReadSource, read_bundle
 from forensics.model import StampForm
-from forensics.parsers import FORMATS
+from forensics.parsers import FORMATS, exports
 from forensics.parsers.envelopes.shippers import moment
 from forensics.parsers.records import unwrap
 from forensics.sources import identify, make_head
@@ -97,6 +97,8 @@ def test_other_objects(entry: Mapping[str, Any]) -> None:
     (WHEN, UTC_S), ("1763433667", 1763433667.0), ("1763433667.25", UTC_S), ("1763433667250", UTC_S),
     ("1763433667250000", UTC_S), ("1763433667250000000", UTC_S), ("2025/11/18 02:41:07.250 UTC", UTC_S),
     ("11/18/2025, 2:41:07.250 AM", UTC_S), ("2025-11-18 02:41:07.250 +0000 UTC", UTC_S), ("2025-11-18 02:41:07.250", UTC_S), ("99999999999999999999999", None),
+    ("Nov 18, 2025 @ 02:41:07.250", UTC_S), ("18/Nov/2025:10:41:07.25 +0800", UTC_S), ("November 18, 2025 2:41:07.250 am", UTC_S),
+    ("Foo 18, 2025 @ 02:41:07.250", None), ("Nov 31, 2025 @ 02:41:07", None), ("Nov 18 02:41:07", None),
     ("13/45/2025, 2:41:07 AM", None), ("soon", None), ("", None),
 ])  # fmt: skip
 def test_moments(text: str, seconds: float | None) -> None:
@@ -336,3 +338,14 @@ def test_an_entry_is_cited_where_its_message_stands(tmp_path: Path) -> None:
     text = json.dumps(document, indent=1)
     cited = [event.locator.line for event in read(tmp_path, "x.json", text).parsed.events]
     assert cited == [n for n, line in enumerate(text.split("\n"), 1) if '"message"' in line]
+
+
+def test_an_event_without_a_time_has_that_of_its_entry() -> None:
+    """Cloud Logging keeps the kubelet's events; who shortens them cuts their times, the entry keeps its own."""
+    inner = {
+        "kind": "Event", "reason": "Killing", "message": "Container v failed liveness probe, will be restarted",
+        "involvedObject": {"kind": "Pod", "name": POD, "namespace": "llm"}, "source": {"component": "kubelet"},
+    }  # fmt: skip
+    entries = [{"jsonPayload": inner, "timestamp": WHEN, "insertId": str(n)} for n in range(2)]
+    events = exports.read(json.dumps(entries, indent=1), "logs.json").events
+    assert [e.fields.get("last_seen_s") for e in events] == [UTC_S, UTC_S]

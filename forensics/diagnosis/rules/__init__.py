@@ -1,8 +1,9 @@
 """Rules that need arithmetic, order or state. Each is a pure function (case, death) → derived findings."""
 
 from ..case import Rule
-from . import engine, exits, gpu, host, links, oom_site, probes, series
+from . import engine, exits, gpu, host, links, oom_site, probes, series, tenants
 
 ALL: tuple[Rule, ...] = (
-    oom_site.rules, gpu.rules, host.rules, probes.rules, engine.rules, series.rules, links.rules, exits.rules,
+    oom_site.rules, gpu.rules, tenants.rules, host.rules, probes.rules, engine.rules, series.rules, links.rules,
+    exits.rules,
 )  # fmt: skip

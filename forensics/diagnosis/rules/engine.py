@@ -27,7 +27,7 @@ _BUILT = frozenset({"vllm.init_engine_took", "sglang.capacity"})
 ECHOES = regex.compile(
     r"EngineDeadError|EngineCore initialization|RuntimeError: (?:Engine core|Executor failed)|BrokenProcessPool"
     r"|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect"
-    r"|ActorDiedError|RayActorError"
+    r"|ActorDiedError|RayActorError|RuntimeError: Process \w+ \(PID: \d+\) died with exit code"
 )
 """Exceptions that only tell of somebody else's end."""
 NEAR_LINES = 10

@@ -19,6 +19,8 @@ OOM_SIGNATURES = frozenset(
         "torch.cublas_alloc_failed",
         "torch.mps_oom",
         "torch.xla_oom",
+        "torch.xpu_error_oom",
+        "rocm.out_of_memory",
         "triton.cuda_oom",
         "nccl.cuda_oom",
         "vllm.weights_do_not_fit",
@@ -235,7 +237,7 @@ def _frames(life: Life | None, failure: Finding) -> Sequence[str]:
 
 def phase_at(case: Case, life: Life, event: Event) -> Phase:
     """How far the run had got when a line was written."""
-    phase = Phase.UNKNOWN
+    phase, place = Phase.UNKNOWN, 0
     for finding in life.findings:
         if finding.locator.source != event.locator.source:
             continue
@@ -243,6 +245,6 @@ def phase_at(case: Case, life: Life, event: Event) -> Phase:
             break
         signature = case.library.signatures.get(finding.signature)
         if signature is not None and signature.phase and signature.phase != Phase.DEAD:
-            phase = max(phase, Phase(signature.phase), key=list(Phase).index)
-    worked = life.last_activity is not None and life.last_activity.locator.order < event.locator.order
-    return Phase.SERVING if worked and phase in (Phase.UNKNOWN, Phase.STARTING) else phase
+            phase, place = max(phase, Phase(signature.phase), key=list(Phase).index), finding.locator.order
+    worked = life.last_activity is not None and place < life.last_activity.locator.order < event.locator.order
+    return Phase.SERVING if worked and list(Phase).index(phase) < list(Phase).index(Phase.SERVING) else phase

@@ -83,6 +83,13 @@ _AMERICAN = regex.compile(
     r"(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4}),? (?P<hour>\d{1,2}):(?P<rest>\d\d:\d\d(?:\.\d+)?)"
     r"(?: (?P<half>AM|PM))?(?P<zone>Z?)"
 )
+_WORDED = regex.compile(
+    r"(?:[A-Z][a-z]{2,8},? )?"
+    r"(?:(?P<month>[A-Z][a-z]{2,8})\.? (?P<day>\d{1,2})|(?P<day>\d{1,2})[ /-](?P<month>[A-Z][a-z]{2,8}))"
+    r"[,/ -] ?(?P<year>\d{4})(?:,| @| at|:)? ?(?P<hour>\d{1,2}):(?P<rest>\d\d:\d\d(?:[.,]\d+)?)"
+    r"(?: (?P<half>[AaPp][Mm]))?(?P<zone> ?(?:UTC|GMT|Z|[+-]\d\d:?\d\d)?)"
+)
+"""The month by its name: `Nov 12, 2025 @ 14:20:00.314` (Kibana, OpenSearch), `12/Nov/2025:14:20:00 +0000`."""
 _SPACED = regex.compile(
     r"(?P<date>\d{4}[-/]\d\d[-/]\d\d),? (?P<time>\d\d:\d\d:\d\d(?:[.,]\d+)?)(?P<zone> ?(?:UTC|GMT|Z|[+-]\d\d:?\d\d)?)"
     r"(?: [A-Z]{3,4})?"  # Go writes the zone twice
@@ -216,10 +223,11 @@ def moment(value: Any) -> RawStamp | None:
         number = float(text)
         power = next((p for p in (0, 3, 6, 9) if number < 1e11 * 10.0**p), 9)
         return stamps.instant(round(number / 10.0**power, 6), "shipper", 1e-3 if power or "." in text else 1.0)
-    if found := _AMERICAN.fullmatch(text):
-        hour = int(found["hour"]) % 12 + (12 if found["half"] == "PM" else 0) if found["half"] else int(found["hour"])
-        date = f"{found['year']}-{int(found['month']):02d}-{int(found['day']):02d}"
-        text = f"{date}T{hour:02d}:{found['rest']}{found['zone']}"
+    if found := _AMERICAN.fullmatch(text) or _WORDED.fullmatch(text):
+        month = int(found["month"]) if found["month"].isdigit() else stamps.month_number(found["month"]) or 0
+        half = (found["half"] or "").upper()
+        hour = int(found["hour"]) % 12 + (12 if half == "PM" else 0) if half else int(found["hour"])
+        text = f"{found['year']}-{month:02d}-{int(found['day']):02d} {hour:02d}:{found['rest']}{found['zone']}"
     if found := _SPACED.fullmatch(text):
         zone = found["zone"].strip()
         zone = "Z" if zone in ("UTC", "GMT", "Z") else zone

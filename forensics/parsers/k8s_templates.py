@@ -1,0 +1,101 @@
+"""Pod templates inside of objects that are no pods: what operators are told to run, and the values of a chart.
+
+Argo Rollouts, Knative Services, LeaderWorkerSets, JobSets, RayServices and RayClusters hold whole pod templates,
+KServe's InferenceServices and ServingRuntimes pod specs and, under `model`, a container without its list. Values of
+Helm charts have no fixed shape; a mapping in them with a probe is taken for a container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import regex
+
+from ..model import Event, Parsed, Scope
+from ..sources import Format, Head
+from .json_yaml import read_yaml
+from .k8s_facts import spec_events, without_defaults
+from .located import Array, Object, object_at, objects_at, text_at
+
+MAX_DEPTH = 10
+MAX_BYTES = 4 << 20
+_PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+_TELLING = ("image", "args", "command", "resources", *_PROBES)
+_PROBE_LINE = regex.compile(r"^ *(?:startup|liveness)Probe: *(?:\{.*)?$", regex.MULTILINE)
+_BUDGET_LINE = regex.compile(r"\b(?:failureThreshold|periodSeconds): *\d", regex.MULTILINE)
+_OBJECT_LINE = regex.compile(r"^kind: *\w", regex.MULTILINE)
+
+
+def template_events(entry: Object, kind: str, source: str) -> Iterator[Event]:
+    """One `pod_spec` for each container that an object of another kind describes."""
+    metadata = object_at(entry, "metadata")
+    name, scope = text_at(metadata, "name"), Scope(namespace=text_at(metadata, "namespace"))
+    for pod in _pod_specs(object_at(entry, "spec"), 0):
+        for event in spec_events(pod, Object(), source, scope, f"{kind.lower()} {name}"):
+            yield replace(event, fields={**event.fields, "workload_kind": kind, "workload_name": name})
+
+
+def _pod_specs(value: object, depth: int) -> Iterator[Object]:
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _pod_specs(item, depth + 1)
+    if not isinstance(value, Object):
+        return
+    if any(key in one for one in objects_at(value, "containers") for key in _TELLING):
+        yield value
+        return
+    for key, inner in value.items():
+        if key == "model" and isinstance(inner, Object) and any(name in inner for name in _TELLING):
+            yield _alone(inner, "kserve-container")
+        else:
+            yield from _pod_specs(inner, depth + 1)
+
+
+def _alone(container: Object, name: str) -> Object:
+    """A container without a list around it, as a pod's spec."""
+    if not text_at(container, "name"):
+        container.put("name", name, container.line)
+    pod, every = Object(container.line), Array(container.line)
+    every.add(container, container.line)
+    pod.put("containers", every, container.line)
+    return pod
+
+
+def read_values(text: str, source: str) -> Parsed:
+    """The containers of a chart's values, or of a piece of a manifest; whose they are is not said."""
+    events: list[Event] = []
+    for document in read_yaml(text):
+        for pod in _probed(document.value, "", 0):
+            found = spec_events(pod, Object(), source, Scope(), "values")
+            for event in map(without_defaults, found):
+                events.append(replace(event, fields={**event.fields, "workload_kind": "values"}))
+    return Parsed(tuple(events))
+
+
+def _probed(value: object, name: str, depth: int) -> Iterator[Object]:
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _probed(item, name, depth + 1)
+    elif isinstance(value, Object):
+        if any(isinstance(value.get(probe), Object) for probe in _PROBES):
+            yield _alone(value, name or "main")
+            return
+        for key, inner in value.items():
+            yield from _probed(inner, key, depth + 1)
+
+
+def _sniff_values(head: Head) -> int:
+    text = head.text
+    if _OBJECT_LINE.search(text) or not _PROBE_LINE.search(text) or not _BUDGET_LINE.search(text):
+        return 0
+    lines = [line for line in head.filled if not line.lstrip().startswith("#")]
+    shaped = [line for line in lines if regex.match(r" *(?:- *)?(?:[\w./-]+:(?:\s|$)|- )", line)]
+    return 80 if len(shaped) >= 0.8 * len(lines) else 0
+
+
+VALUES = Format("helm.values", "values of a chart, or a piece of a manifest", _sniff_values, read_values, MAX_BYTES)
