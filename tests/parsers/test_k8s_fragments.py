@@ -54,7 +54,7 @@ def test_a_state_without_its_pod(tmp_path: Path, text: str, name: str, line: int
     [
         '{"level":"error","msg":"step failed","exitCode":137,"reason":"OOMKilled is possible"}',
         "jobs:\n  build:\n    exitCode: 137\n    reason: test fixture\n",
-        '[{"exitCode":137,"reason":"OOMKilled"},{"other":1}]',
+        '[{"exitCode":137,"name":"unit-test"},{"other":1}]',
     ],
 )
 def test_other_documents_with_an_exit_code(tmp_path: Path, text: str) -> None:
