@@ -7,7 +7,7 @@ hints about the owner (node, namespace, pod, container), read from the layouts o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
@@ -179,3 +179,13 @@ def owner(path: str) -> Scope:
     if not scope.container_id and (found := _CONTAINER_ID.search(path)):
         scope = scope.merged(Scope(container_id=found[1]))
     return scope
+
+
+def host_in_path(path: str, hosts: Iterable[str]) -> str:
+    """The longest of some known hosts whose name a path bears: `journal-gpu-sh-07.txt`, `ray_10.244.9.32/…`."""
+    named = [
+        host
+        for host in hosts
+        if host in path and re.search(rf"(?<![A-Za-z0-9]){re.escape(host)}(?![A-Za-z0-9])", path)
+    ]
+    return max(named, key=lambda host: (len(host), host), default="")

@@ -71,6 +71,13 @@ def _described(case: Case, entity: str) -> list[Event]:
     return [event for event in states if event.fields.get("image") or event.fields.get("args")]
 
 
+def is_elsewhere(case: Case, event: Event) -> bool:
+    """True for a fact that nobody owns, of a machine on which none of the engines ran."""
+    if case.entities.of(event) or not case.lives:
+        return False
+    return all(case.nodes.apart(life.entity, event) for life in case.lives)
+
+
 def _bare(entity: str) -> str:
     return entity.partition(":")[2]
 

@@ -10,6 +10,7 @@ from ..signatures import Library
 from . import bystanders, engines, facts, gaps, impact, jobs, ledger, lives, placing, platforms, rank, rules, trends
 from . import deaths as death_stage
 from . import evidence as evidence_stage
+from . import nodes as node_stage
 from .case import Case
 from .judge import first_cause, incidents_of
 from .model import Death, Decoy, Diagnosis, Incident
@@ -25,7 +26,11 @@ def diagnose(
 ) -> Diagnosis:
     """The answer for a bundle. All inputs in timeline order; the result depends on nothing else."""
     case = build_case(sources, events, samples, findings, library)
-    failures = [death for death in case.deaths if not death.graceful and not _stale(case, death)]
+    failures = [
+        death
+        for death in case.deaths
+        if not (death.graceful or _stale(case, death) or any(bystanders.is_elsewhere(case, e) for e in death.witnesses))
+    ]
     groups = death_stage.group(
         death
         for death in failures
@@ -95,7 +100,8 @@ def build_case(
     found_lives = lives.build(events, at, phases, samples, joined)
     witnesses = frozenset(s.id for s in library.signatures.values() if s.witness)
     known_jobs = jobs.known(events, findings)
-    found_deaths = death_stage.build(events, findings, found_lives, joined, witnesses)
+    machines = node_stage.build(events, sources, joined)
+    found_deaths = death_stage.build(events, findings, found_lives, joined, witnesses, machines)
     case = Case(
         sources,
         events,
@@ -113,6 +119,7 @@ def build_case(
         death_stage.asides(events, findings, joined, witnesses),
         lives.inside(found_lives, at),
         known_jobs,
+        machines,
     )
     # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.
     return replace(

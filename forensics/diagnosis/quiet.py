@@ -88,6 +88,8 @@ def _survived(case: Case, finding: Finding) -> bool:
     comm = str(finding.event.fields.get("victim_comm") or "")
     if comm and not owner and case.lives and not ENGINE_COMM.search(comm):
         return True
+    if bystanders.is_elsewhere(case, finding.event):
+        return True
     return _outlived(case, finding.event)
 
 

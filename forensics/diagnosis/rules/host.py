@@ -316,6 +316,8 @@ def _nearby(case: Case, death: Death) -> Iterator[Finding]:
         when = event.time.utc_s
         if when is None or abs(when - death.time_s) > NEAR_S + min(event.time.uncertainty_s, NEAR_S):
             continue
+        if case.nodes.apart(death.entity, event):
+            continue
         scope = event.fields.get("oom_scope")
         if scope in ("node", "kubepods", "qos") and not case.entities.same(case.entities.of(event), death.entity):
             yield conclude("node_kill_nearby", event, kill_fields(event))
