@@ -386,7 +386,7 @@ def group(deaths: Iterable[Death], gap_s: float = ONE_INCIDENT_S) -> list[list[D
     for death in deaths:
         index = last.get(death.entity)
         previous = groups[index][-1].time_s if index is not None else None
-        if index is not None and (death.time_s is None or previous is None or death.time_s - previous <= gap_s):
+        if index is not None and (not death.time_s or not previous or death.time_s - previous <= gap_s):
             groups[index].append(death)
         else:
             last[death.entity] = len(groups)

@@ -50,7 +50,7 @@ def diagnose(
     if not incidents:
         incidents = [no_fault(case)]
     newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)
-    overcome = _overcome(incidents)
+    overcome = _overcome(incidents) | _stopped_before(incidents)
     incidents.sort(key=lambda incident: _importance(case, incident, overcome, newest_s))
     told = [i for n, i in enumerate(incidents) if not _retold(i, incidents[:n])]
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
@@ -183,6 +183,24 @@ def _overcome(incidents: Sequence[Incident]) -> frozenset[int]:
     )
 
 
+def _stopped_before(incidents: Sequence[Incident]) -> frozenset[int]:
+    """Ids (`id()`) of the incidents in which something was told to stop and took too long, where others failed unasked.
+
+    A rollout kills the old replica that does not end in time; what matters is that the new one does not start.
+    """
+    asked = [i for i in incidents if {f.signature for f in i.hypotheses[0].decisive} == {"derived.killed_after_grace"}]
+    others = [i for i in incidents if has_verdict(i) and i not in asked]
+    return frozenset(
+        id(stop)
+        for stop in asked
+        if any(
+            stop.start_s is None or other.start_s is None
+            or other.start_s > stop.start_s - evidence_stage.NODE_BEFORE_S
+            for other in others
+        )
+    )  # fmt: skip
+
+
 def _node_gone(case: Case, death: Death) -> bool:
     return any(not evidence_stage.objection(case, death, finding) for finding in case.named(*NODE_GONE))
 
@@ -190,7 +208,8 @@ def _node_gone(case: Case, death: Death) -> bool:
 def _importance(
     case: Case, incident: Incident, overcome: frozenset[int], newest_s: float
 ) -> tuple[bool, bool, bool, bool, int, float, str]:
-    """With a cause first, then an engine's, then those not overcome, the latest day's, more deaths, the earlier.
+    """With a cause first, then an engine's, then those not overcome or asked for, the latest day's, more deaths, the
+    earlier.
 
     Somebody asks about what happened last; on that day the earlier one may have caused the later, but not where the
     same service was well in between.

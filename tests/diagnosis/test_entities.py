@@ -334,3 +334,49 @@ def test_two_pods_are_never_one(b: ModuleType) -> None:
 def test_workload_of_a_pod(pod: str, workload: str) -> None:
     """Deployment and job suffixes are cut, ordinals of stateful sets stay."""
     assert placing.workload_of(pod) == workload
+
+
+def usage_error(b: ModuleType, *looping: str, file: str = "new-pod.log") -> Any:
+    """A program that rejects its command line, without a header, and pods that are started again and again."""
+    w = b.World()
+    w.add(file, None, "usage: vllm serve [model_tag] [options]", channel="plain")
+    w.add(file, None, "vllm serve: error: unrecognized arguments: --fast", channel="plain")
+    for name in ("chat-5d9cf77c5b-qx5t2", *looping):
+        w.pod("pods.json", name=name)
+    for name in looping:
+        w.exited("pods.json", 100, 2, name=name, restart_count=7)
+        w.add("pods.json", None, "container vllm waiting: CrashLoopBackOff", "container_waiting", "k8s",
+              Scope(pod=name, container="vllm"), reason="CrashLoopBackOff")  # fmt: skip
+    return w
+
+
+def test_the_log_of_a_program_that_failed_is_of_the_only_pod_in_a_loop(b: ModuleType) -> None:
+    """A usage message names nobody, and it is no other's."""
+    w = usage_error(b, "chat-7f4c8d7c98-wz6vn")
+    case = w.case()
+    assert case.entities.same("file:new-pod.log", "pod:chat-7f4c8d7c98-wz6vn")
+    assert w.diagnosis().verdict.cause.id == "config_error"
+
+
+def test_a_log_of_nobody_stays_so_where_it_may_be_anothers(b: ModuleType) -> None:
+    """Two pods in a loop, a loop whose log is here, or a file that is no program's output."""
+    for w in (
+        usage_error(b, "chat-7f4c8d7c98-wz6vn", "embed-7f4c8d7c98-k8s2p"),
+        usage_error(b, "chat-7f4c8d7c98-wz6vn", file="todo.md"),
+    ):
+        assert not w.case().entities.same("file:new-pod.log", "pod:chat-7f4c8d7c98-wz6vn")
+    w = usage_error(b, "chat-7f4c8d7c98-wz6vn")
+    w.start("vllm.log", 0, Scope(pod="chat-7f4c8d7c98-wz6vn"))
+    assert not w.case().entities.same("file:new-pod.log", "pod:chat-7f4c8d7c98-wz6vn")
+
+
+def test_a_slow_stop_is_not_the_incident_where_the_new_replica_fails(b: ModuleType) -> None:
+    """A rollout kills the old replica after its grace period; that the new one never starts is what people ask about."""
+    w = usage_error(b, "chat-7f4c8d7c98-wz6vn")
+    old = Scope(pod="chat-5d9cf77c5b-qx5t2")
+    w.start("old.log", -9000, old)
+    w.answer("old.log", 20, scope=old)
+    w.event("events", 40, "Killing", "Stopping container vllm", "chat-5d9cf77c5b-qx5t2")
+    w.exited("pods.json", 70, 137, name="chat-5d9cf77c5b-qx5t2")
+    causes = [i.hypotheses[0].cause.id for i in w.diagnosis().incidents]
+    assert causes == ["config_error", "external_sigkill"]
