@@ -129,8 +129,10 @@ def identify(head: Head, formats: tuple[Format, ...]) -> Format | None:
 
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
-_GENERATED = rf"[a-z0-9][a-z0-9.-]*-{_SAFE}{{6,10}}-{_SAFE}{{5}}"
-"""A pod of a Deployment: Kubernetes' suffixes have neither vowels nor 0, 1, 3, so dates do not fit."""
+REPLICA = rf"{_SAFE}{{6,10}}-{_SAFE}{{5}}"
+"""What Kubernetes appends to a Deployment's name: neither vowels nor 0, 1, 3, so dates do not fit."""
+_GENERATED = rf"[a-z0-9][a-z0-9.-]*-{REPLICA}"
+"""A pod of a Deployment."""
 _NO_CONTAINER = r"(?:logs?|describe|events?|previous|current|pod|stdout|stderr|dmesg|metrics)\b"
 """File names in a pod's folder that are no container's."""
 _OWNERS = tuple(

@@ -11,6 +11,7 @@ import regex
 from ..bundle.rotation import rotation_of
 from ..model import Event, Samples, Scope, StampForm
 from ..parsers import prose
+from ..sources import REPLICA
 from . import placing_kills as kills
 from .entities import CLUSTER_NAME, ENGINE_CHANNELS, ENGINE_COMM, LOG_CHANNELS, Entities, stated
 from .placing_kills import KILL_S, Log
@@ -90,8 +91,14 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
     for source, told in sorted(reports.items()):
         known.setdefault(entities.name_of(told.scope, source), []).append(told.points)
     proposals: list[tuple[int, str, str, str]] = []
+    placed: set[str] = set()
     for log in logs:
         named = _named_in(log.source, pods)
+        replica = "" if named else _replica_in(log.source, pods)
+        if replica:
+            entities.join(replica, f"file:{log.source}", "file_name")
+            placed.add(log.source)
+            continue
         fits = {pod.name: (NAMED, "file_name") if pod.name == named else _fit(log, pod) for pod in pods}
         if named:
             fits = {named: fits[named]}
@@ -102,7 +109,6 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
         if best and best[0][0] > 0 and (len(scored) == 1 or scored[1][0][0] < best[0][0]):
             proposals.append((-best[0][0], log.source, best[1], best[0][1]))
     owners = {entities.of(event) for event in events if event.channel in ENGINE_CHANNELS}
-    placed: set[str] = set()
     taken: set[str] = set()
     for _, source, pod, reason in sorted(proposals):
         points = reports[source].points if source in reports else frozenset()
@@ -158,6 +164,15 @@ def _named_in(source: str, pods: Sequence[_Pod]) -> str:
     bare = {pod.name.partition(":")[2]: pod.name for pod in pods}
     found = [name for name in bare if name in folders or (regex.search(r"\d", name) and _bears(base, name))]
     return bare[max(found, key=len)] if found else ""
+
+
+def _replica_in(source: str, pods: Sequence[_Pod]) -> str:
+    """The pod whose whole name a file bears, of a Deployment of which only other pods are known; empty when none."""
+    base = source.rpartition("/")[2]
+    for workload in {workload_of(pod.name) for pod in pods if workload_of(pod.name) != pod.name.partition(":")[2]}:
+        if found := regex.search(rf"(?<![a-z0-9]){regex.escape(workload)}-{REPLICA}(?![a-z0-9])", base):
+            return f"pod:{found[0]}"
+    return ""
 
 
 def _bears(file: str, name: str) -> bool:

@@ -380,3 +380,38 @@ def test_a_slow_stop_is_not_the_incident_where_the_new_replica_fails(b: ModuleTy
     w.exited("pods.json", 70, 137, name="chat-5d9cf77c5b-qx5t2")
     causes = [i.hypotheses[0].cause.id for i in w.diagnosis().incidents]
     assert causes == ["config_error", "external_sigkill"]
+
+
+@pytest.mark.parametrize(
+    ("file", "owner"),
+    [
+        ("chat-6f9c7d5b8-zz4gt.log", "pod:chat-6f9c7d5b8-zz4gt"), ("logs-chat-6f9c7d5b8-zz4gt.txt", "pod:chat-6f9c7d5b8-zz4gt"),
+        ("chat-6f9c7d5b8-x2k4p.log", "pod:chat-6f9c7d5b8-x2k4p"), ("chat-engine.log", "pod:chat-6f9c7d5b8-x2k4p"),
+        ("chat-2026-05-12.log", "pod:chat-6f9c7d5b8-x2k4p"),
+    ],
+)  # fmt: skip
+def test_a_file_that_bears_another_replicas_name(b: ModuleType, file: str, owner: str) -> None:
+    """Of two replicas the events tell only of the one that was scaled down: the other's log is not its own."""
+    w = b.World()
+    w.event("events", 0, "Killing", "Stopping container vllm")
+    w.start(file, -9000)
+    w.answer(file, 3600)
+    w.add("describe.txt", None, f"pod {b.POD} Running", "pod_status", "k8s", Scope(pod=b.POD), phase="Running")
+    assert w.case().entities.name_of(Scope(), file) == owner
+
+
+@pytest.mark.parametrize(
+    ("kills", "delay_s", "joined"), [(1, 3.0, True), (2, 3.0, False), (1, 60.0, False)], ids=["seconds", "two kills", "later"]
+)
+def test_ray_tells_of_the_worker_that_the_kernel_killed(b: ModuleType, kills: int, delay_s: float, joined: bool) -> None:
+    """The worker's pod is known by nothing but its cgroup; NCCL's watchdog barks ten minutes later."""
+    w = b.World()
+    w.start("leader.log", -9000)
+    w.answer("leader.log", 90)
+    for n in range(kills):
+        w.kill(f"node-{n}/dmesg", 100 + n, uid=b.UID[:-1] + str(n), cid=str(n) * 64, comm="ray::RayWorkerW")
+    told = "A worker died or was killed while executing a task by an unexpected system error. Worker exit type: SYSTEM_ERROR"
+    w.add("leader.log", 100 + delay_s, told, channel="ray")
+    w.answer("leader.log", 700)
+    names = {w.case().entities.key(f"uid:{b.UID[:-1]}{n}") for n in range(kills)}
+    assert (w.case().entities.name_of(Scope(), "leader.log") in names) == joined
