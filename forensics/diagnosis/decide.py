@@ -50,8 +50,8 @@ def diagnose(
     if not incidents:
         incidents = [no_fault(case)]
     newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)
-    overcome = _overcome(incidents) | _stopped_before(incidents)
-    incidents.sort(key=lambda incident: _importance(case, incident, overcome, newest_s))
+    overcome, asked = _overcome(incidents), _stopped_before(incidents)
+    incidents.sort(key=lambda incident: (id(incident) in asked, *_importance(case, incident, overcome, newest_s)))
     told = [i for n, i in enumerate(incidents) if not _retold(i, incidents[:n])]
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
 
@@ -186,10 +186,11 @@ def _overcome(incidents: Sequence[Incident]) -> frozenset[int]:
 def _stopped_before(incidents: Sequence[Incident]) -> frozenset[int]:
     """Ids (`id()`) of the incidents in which something was told to stop and took too long, where others failed unasked.
 
-    A rollout kills the old replica that does not end in time; what matters is that the new one does not start.
+    A rollout kills the old replica that does not end in time; what matters is that the new one does not start, also
+    where nothing says why.
     """
     asked = [i for i in incidents if {f.signature for f in i.hypotheses[0].decisive} == {"derived.killed_after_grace"}]
-    others = [i for i in incidents if has_verdict(i) and i not in asked]
+    others = [i for i in incidents if i not in asked and (has_verdict(i) or _is_loop(i))]
     return frozenset(
         id(stop)
         for stop in asked
@@ -201,6 +202,11 @@ def _stopped_before(incidents: Sequence[Incident]) -> frozenset[int]:
     )  # fmt: skip
 
 
+def _is_loop(incident: Incident) -> bool:
+    counts = (event.fields.get("restart_count") for death in incident.deaths for event in death.witnesses)
+    return any(isinstance(count, int) and count >= CRASH_LOOP for count in counts)
+
+
 def _node_gone(case: Case, death: Death) -> bool:
     return any(not evidence_stage.objection(case, death, finding) for finding in case.named(*NODE_GONE))
 
@@ -208,8 +214,7 @@ def _node_gone(case: Case, death: Death) -> bool:
 def _importance(
     case: Case, incident: Incident, overcome: frozenset[int], newest_s: float
 ) -> tuple[bool, bool, bool, bool, int, float, str]:
-    """With a cause first, then an engine's, then those not overcome or asked for, the latest day's, more deaths, the
-    earlier.
+    """With a cause first, then an engine's, then those not overcome, the latest day's, more deaths, the earlier.
 
     Somebody asks about what happened last; on that day the earlier one may have caused the later, but not where the
     same service was well in between.

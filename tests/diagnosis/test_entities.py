@@ -415,3 +415,15 @@ def test_ray_tells_of_the_worker_that_the_kernel_killed(b: ModuleType, kills: in
     w.answer("leader.log", 700)
     names = {w.case().entities.key(f"uid:{b.UID[:-1]}{n}") for n in range(kills)}
     assert (w.case().entities.name_of(Scope(), "leader.log") in names) == joined
+
+
+def test_nor_where_nothing_says_why_the_new_replica_fails(b: ModuleType) -> None:
+    """Seven restarts that nobody explains are the question; that the old replica took too long is no answer to it."""
+    w = b.World()
+    for name in ("chat-5d9cf77c5b-qx5t2", "chat-7f4c8d7c98-wz6vn"):
+        w.pod("pods.json", name=name)
+    w.event("events", 40, "Killing", "Stopping container vllm", "chat-5d9cf77c5b-qx5t2")
+    w.exited("pods.json", 70, 137, name="chat-5d9cf77c5b-qx5t2")
+    w.exited("pods.json", 900, 1, name="chat-7f4c8d7c98-wz6vn", restart_count=7)
+    causes = [i.hypotheses[0].cause.id for i in w.diagnosis().incidents]
+    assert causes == ["insufficient_evidence", "external_sigkill"]
