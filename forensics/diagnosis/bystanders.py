@@ -78,6 +78,13 @@ def is_elsewhere(case: Case, event: Event) -> bool:
     return all(case.nodes.apart(life.entity, event) for life in case.lives)
 
 
+def tells_of_one(case: Case, event: Event) -> bool:
+    """True for what Kubernetes tells of a pod that is no replica of an engine which is seen at work."""
+    owner = case.entities.of(event)
+    known = any(life.entity.startswith("pod:") and life.last_activity is not None for life in case.lives)
+    return event.channel == "k8s" and known and bool(owner) and not may_be_engine(case, owner)
+
+
 def _bare(entity: str) -> str:
     return entity.partition(":")[2]
 

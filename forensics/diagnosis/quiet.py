@@ -56,10 +56,9 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
     if known:
         return
     faults = [f for f in case.findings if f.role is Role.CAUSE and not f.quoted and not _survived(case, f)]
-    others = [f for f in faults if _of_bystander(case, f)]
-    own = [f for f in faults if f not in others]
+    others = [f for f in faults if bystanders.tells_of_one(case, f.event)]
     full = () if _broke_before_stop(case) else (_saturated,)
-    first, last = partial(_fault, own), partial(_fault, others)
+    first, last = partial(_fault, [f for f in faults if f not in others]), partial(_fault, others)
     trouble = (_counted, *full, _standing, _queueing, _leaking)
     for build in (first, *trouble, last, _starved, _failing, _refused, _raised):
         found = build(case)
@@ -76,13 +75,6 @@ def _fault(faults: Sequence[Finding], case: Case) -> Incident | None:
         if judged.decided:
             return assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
     return None
-
-
-def _of_bystander(case: Case, finding: Finding) -> bool:
-    """True for what Kubernetes tells of a pod that is no replica of an engine which is seen at work."""
-    owner = case.entities.of(finding.event)
-    known = any(life.entity.startswith("pod:") and life.last_activity is not None for life in case.lives)
-    return finding.event.channel == "k8s" and known and bool(owner) and not bystanders.may_be_engine(case, owner)
 
 
 def long_after(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
@@ -102,9 +94,7 @@ def _survived(case: Case, finding: Finding) -> bool:
     comm = str(finding.event.fields.get("victim_comm") or "")
     if comm and not owner and case.lives and not ENGINE_COMM.search(comm):
         return True
-    if bystanders.is_elsewhere(case, finding.event):
-        return True
-    return _outlived(case, finding.event)
+    return bystanders.is_elsewhere(case, finding.event) or _outlived(case, finding.event)
 
 
 def _outlived(case: Case, fault: Event) -> bool:
