@@ -7,7 +7,7 @@ hints about the owner (node, namespace, pod, container), read from the layouts o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
@@ -129,8 +129,10 @@ def identify(head: Head, formats: tuple[Format, ...]) -> Format | None:
 
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _SAFE = "[bcdfghjklmnpqrstvwxz2456789]"
-_GENERATED = rf"[a-z0-9][a-z0-9.-]*-{_SAFE}{{6,10}}-{_SAFE}{{5}}"
-"""A pod of a Deployment: Kubernetes' suffixes have neither vowels nor 0, 1, 3, so dates do not fit."""
+REPLICA = rf"{_SAFE}{{6,10}}-{_SAFE}{{5}}"
+"""What Kubernetes appends to a Deployment's name: neither vowels nor 0, 1, 3, so dates do not fit."""
+_GENERATED = rf"[a-z0-9][a-z0-9.-]*-{REPLICA}"
+"""A pod of a Deployment."""
 _NO_CONTAINER = r"(?:logs?|describe|events?|previous|current|pod|stdout|stderr|dmesg|metrics)\b"
 """File names in a pod's folder that are no container's."""
 _OWNERS = tuple(
@@ -179,3 +181,13 @@ def owner(path: str) -> Scope:
     if not scope.container_id and (found := _CONTAINER_ID.search(path)):
         scope = scope.merged(Scope(container_id=found[1]))
     return scope
+
+
+def host_in_path(path: str, hosts: Iterable[str]) -> str:
+    """The longest of some known hosts whose name a path bears: `journal-gpu-sh-07.txt`, `ray_10.244.9.32/…`."""
+    named = [
+        host
+        for host in hosts
+        if host in path and re.search(rf"(?<![A-Za-z0-9]){re.escape(host)}(?![A-Za-z0-9])", path)
+    ]
+    return max(named, key=lambda host: (len(host), host), default="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +47,15 @@ _GPU_ERROR = re.compile(r"CUDA error|NCCL error|illegal memory access|device-sid
 _TOKEN = re.compile(r"(?<![0-9a-fA-F])[0-9a-f]{24,64}(?![0-9a-fA-F])")
 _OF_A_KILL = re.compile(r"killed by the OOM killer|Failed with result 'oom-kill'|status=9/KILL|died unexpectedly")
 """What systemd and vLLM print within seconds of the kernel's kill."""
+_SIGKILLED = re.compile(r": -9\b|signal 9\b|SIGKILL|exit ?code:? -9\b|died unexpectedly|^Killed$")
+"""An engine, or the shell that ran it, tells that a process of it was killed."""
+_ENGINE_COMM = re.compile(
+    r"vllm|EngineCore?|python|pt_main_thread|ray::|sglang|text-generat|trtllm|llama-server", re.IGNORECASE
+)
+_TOLD_S = 120.0
+"""From the last stamped line before a kill to the kill, where the line that tells of it has no stamp."""
 _LIFE_KINDS = frozenset({"container_started", "container_terminated", "container_died", "container_kill"})
+_PROGRAMS = frozenset({"engine", "container", "plain"})
 _DEATHS = frozenset({"container_terminated", "container_died", "kernel_oom", "unit_exit"})
 
 
@@ -57,6 +65,8 @@ class _Engine:
     last_s: float
     errors_s: tuple[float, ...]
     """Its first words about a broken GPU."""
+    killed_s: tuple[float, ...] = ()
+    """When it was last heard before it told that a process of it got SIGKILL."""
 
 
 @dataclass(slots=True)
@@ -77,6 +87,8 @@ class Hints:
     oom_ends: list[float] = field(default_factory=list)
     """Ends of containers that are said to have been killed for their memory."""
     kernel_kills: list[float] = field(default_factory=list)
+    victims: int = 0
+    """Kernel kills of what may be an engine, in lanes of any kind."""
     engines: list[_Engine] = field(default_factory=list)
     """Logs of engines, also those that are only taken for UTC, as containers are: for nodes that nothing ties."""
     kills: list[float] = field(default_factory=list)
@@ -117,18 +129,25 @@ class Hints:
             if known is not None and known[1] <= _NEAR_S:
                 self._remember(event, known[0], lane)
         self.deaths.sort()
+        self.victims = sum(_hits_engine(event) for event in lanes.events)
+        told: dict[str, list[int]] = defaultdict(list)
+        for event in lanes.events:
+            if event.channel in _PROGRAMS and _SIGKILLED.search(event.text[:_READ]):
+                told[event.locator.source].append(event.locator.order)
         self.engines += [
-            self._engine(lane)
+            self._engine(lane, told[lane.key.source])
             for lane in lanes.lanes
             if lane.key.layer == "engine" and lane.ordered and lane.index in self.network.solutions
         ]
 
-    def _engine(self, lane: Lane) -> _Engine:
+    def _engine(self, lane: Lane, told_killed: Sequence[int]) -> _Engine:
         solution = self.network.solutions[lane.index]
         first, last = (solution.at(lane.lines[i], lane.walls[i])[0] for i in (0, -1))
         told = (p for p, event in self.members.get(lane.index, ()) if _GPU_ERROR.search(event.text[:_READ]))
         errors = [solution.at(lane.lines[p], lane.walls[p])[0] for _, p in zip(range(_FEW), told, strict=False)]
-        return _Engine(first, last, tuple(errors))
+        rows = [max(bisect_right(lane.lines, order) - 1, 0) for order in told_killed[:1]]
+        killed = [solution.at(lane.lines[row], lane.walls[row])[0] for row in rows]
+        return _Engine(first, last, tuple(errors), tuple(killed))
 
     def _remember(self, event: Event, seconds: float, lane: int) -> None:
         if event.kind == "container_started":
@@ -165,8 +184,11 @@ class Hints:
 
     def _of_engines(self, lane: Lane) -> Iterator[Hint]:
         """A node's words of a container or a GPU, beside what the engine in it says of itself."""
+        killed = [moment for engine in self.engines for moment in engine.killed_s]
         for position, event in self.members.get(lane.index, ()):
             wall = lane.walls[position]
+            if len(killed) == self.victims == 1 and _hits_engine(event):
+                yield Hint("killed engine", wall, killed[0] - _KILLED_S, killed[0] + _TOLD_S, EXACT)
             for engine in self.engines:
                 if event.kind == "container_started":
                     yield Hint(f"start {wall}", wall, engine.first_s - TO_FIRST_LINE_S, engine.first_s + 2, 0.7)
@@ -254,6 +276,11 @@ class Hints:
                 if 0 <= position < len(lane.lines) and abs(lane.lines[position] - line) <= _NEXT_LINES:
                     wall = lane.walls[position]
                     yield Hint(f"line {line}", wall, instant - _NEXT_S, instant + _NEXT_S, 0.7)
+
+
+def _hits_engine(event: Event) -> bool:
+    """True for a kernel kill of a process that may be an engine's."""
+    return event.kind == "kernel_oom" and bool(_ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))))
 
 
 def tokens(event: Event) -> set[str]:

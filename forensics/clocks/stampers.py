@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import regex
-
 from ..model import Event, Samples, Scope, Source, StampForm
+from ..sources import host_in_path
 
 NODE_LAYERS = frozenset({"journal", "dmesg", "klog", "runtime", "nvidia-smi", "syslog", "host"})
 """Layers written in the node's zone; all others are written by containers, in the container's zone."""
@@ -56,17 +55,8 @@ class Stampers:
         nodes = {event.scope.host for event in events if event.scope.host}
         self.hosts = frozenset(nodes | set(self._pod_nodes.values()) | {s.scope.host for s in sources if s.scope.host})
         self._canonical = _canonical(self.hosts)
-        self._of_path = {source.path: self._host_in_path(source.path) for source in sources}
+        self._of_path = {source.path: host_in_path(source.path, self.hosts) for source in sources}
         self._scopes = {source.path: source.scope for source in sources}
-
-    def _host_in_path(self, path: str) -> str:
-        """`journal-gpu-sh-07.txt`, `ray_10.244.9.32/…`: a known host's name in the path."""
-        named = [
-            host
-            for host in self.hosts
-            if host in path and regex.search(rf"(?<![A-Za-z0-9]){regex.escape(host)}(?![A-Za-z0-9])", path)
-        ]
-        return max(named, key=lambda host: (len(host), host), default="")
 
     def canonical(self, host: str) -> str:
         """One name for a host that some print with its domain and some without."""

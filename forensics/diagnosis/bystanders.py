@@ -71,6 +71,20 @@ def _described(case: Case, entity: str) -> list[Event]:
     return [event for event in states if event.fields.get("image") or event.fields.get("args")]
 
 
+def is_elsewhere(case: Case, event: Event) -> bool:
+    """True for a fact that nobody owns, of a machine on which none of the engines ran."""
+    if case.entities.of(event) or not case.lives:
+        return False
+    return all(case.nodes.apart(life.entity, event) for life in case.lives)
+
+
+def tells_of_one(case: Case, event: Event) -> bool:
+    """True for what Kubernetes tells of a pod that is no replica of an engine which is seen at work."""
+    owner = case.entities.of(event)
+    known = any(life.entity.startswith("pod:") and life.last_activity is not None for life in case.lives)
+    return event.channel == "k8s" and known and bool(owner) and not may_be_engine(case, owner)
+
+
 def _bare(entity: str) -> str:
     return entity.partition(":")[2]
 

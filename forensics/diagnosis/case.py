@@ -11,6 +11,7 @@ from ..signatures import Library
 from . import templates
 from .entities import Entities
 from .model import Death, Life, Trend
+from .nodes import Nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,9 @@ class Case:
     """(source, line) of the findings that lie inside some run of an engine."""
     jobs: frozenset[str] = frozenset()
     """Numbers of the scheduler's jobs that the bundle tells of."""
-    _hosts: dict[str, str] = field(default_factory=dict, repr=False)
-    """What `host_of` has found out."""
+    nodes: Nodes = field(default_factory=Nodes)
     _templates: dict[str, Event | None] = field(default_factory=dict, repr=False)
-    """The same for templates, by entity."""
+    """Specs of workloads' templates, by entity, as far as they were asked for."""
 
     def of_kind(self, *kinds: str) -> Iterator[Event]:
         for kind in kinds:
@@ -94,21 +94,6 @@ class Case:
         """True when all that ran and all that died is one thing: a description that names nobody is then its own."""
         owners = {*(life.entity for life in self.lives), *(death.entity for death in self.deaths)}
         return {self.entities.key(owner) for owner in owners if owner} == {key}
-
-    def host_of(self, entity: str) -> str:
-        """The node an entity ran on, as far as anything says so."""
-        if entity not in self._hosts:
-            self._hosts[entity] = self._host_of(entity)
-        return self._hosts[entity]
-
-    def _host_of(self, entity: str) -> str:
-        for event in self.of_entity(self.of_kind("pod_spec", "pod_status"), entity):
-            if event.fields.get("node"):
-                return str(event.fields["node"])
-        for event in self.events:
-            if event.scope.host and self.entities.same(self.entities.of(event), entity):
-                return event.scope.host
-        return ""
 
 
 def _container_of(spec: Event) -> str:

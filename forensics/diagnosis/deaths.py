@@ -15,6 +15,7 @@ from ..model import Event, Finding
 from . import jobs, sidecars
 from .entities import ENGINE_COMM, Entities
 from .model import Death, Life
+from .nodes import Nodes
 
 ONE_INCIDENT_S = 12 * 3600.0
 """Deaths of one entity within this time are one incident."""
@@ -63,6 +64,7 @@ def build(
     lives: Sequence[Life],
     entities: Entities,
     witnesses: frozenset[str],
+    nodes: Nodes,
 ) -> tuple[Death, ...]:
     """All deaths, by time. A life that goes on to the end of its log is no death.
 
@@ -84,7 +86,7 @@ def build(
     for event in _witnesses(events, findings, witnesses, entities):
         entity = entities.of(event) or jobs.owner(jobs.job_of(event), known_jobs, lives)
         is_kernel = event.kind == "kernel_oom"
-        entity = entity or (_sole_engine(drafts, event) if is_kernel else _only_run(event, lives, pasted))
+        entity = entity or (_sole_engine(drafts, event, nodes) if is_kernel else _only_run(event, lives, pasted))
         if sidecars.is_of_sidecar(event, containers.get(entity, {})):
             continue
         if is_kernel and _outlived(event, entity, lives, stirring):
@@ -280,15 +282,15 @@ def _is_nameless(event: Event) -> bool:
     return event.kind == "k8s_event" and not event.fields.get("object_name")
 
 
-def _sole_engine(drafts: Sequence[_Draft], event: Event) -> str:
+def _sole_engine(drafts: Sequence[_Draft], event: Event, nodes: Nodes) -> str:
     """A kill without a container in its path belongs to the only engine there is, when the victim looks like one.
 
-    Not when the first run that is known began long after the kill: then it was somebody else's process.
+    Not when the first run that is known began long after the kill, or ran elsewhere: it was somebody else's process.
     """
     if not ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))):
         return ""
     runs = [(draft.entity, draft.life.start.time) for draft in drafts if draft.life is not None]
-    names = {entity for entity, _ in runs}
+    names = {entity for entity, _ in runs if not nodes.apart(entity, event)}
     latest_s = event.time.latest_s + RESTART_S
     later = event.time.utc_s is not None and all(t.utc_s is not None and t.earliest_s > latest_s for _, t in runs)
     return next(iter(names)) if len(names) == 1 and not later else ""
@@ -384,7 +386,7 @@ def group(deaths: Iterable[Death], gap_s: float = ONE_INCIDENT_S) -> list[list[D
     for death in deaths:
         index = last.get(death.entity)
         previous = groups[index][-1].time_s if index is not None else None
-        if index is not None and (death.time_s is None or previous is None or death.time_s - previous <= gap_s):
+        if index is not None and (not death.time_s or not previous or death.time_s - previous <= gap_s):
             groups[index].append(death)
         else:
             last[death.entity] = len(groups)

@@ -10,6 +10,7 @@ from ..signatures import Library
 from . import bystanders, engines, facts, gaps, impact, jobs, ledger, lives, placing, platforms, rank, rules, trends
 from . import deaths as death_stage
 from . import evidence as evidence_stage
+from . import nodes as node_stage
 from .case import Case
 from .judge import first_cause, incidents_of
 from .model import Death, Decoy, Diagnosis, Incident
@@ -25,7 +26,11 @@ def diagnose(
 ) -> Diagnosis:
     """The answer for a bundle. All inputs in timeline order; the result depends on nothing else."""
     case = build_case(sources, events, samples, findings, library)
-    failures = [death for death in case.deaths if not death.graceful and not _stale(case, death)]
+    failures = [
+        death
+        for death in case.deaths
+        if not (death.graceful or _stale(case, death) or any(bystanders.is_elsewhere(case, e) for e in death.witnesses))
+    ]
     groups = death_stage.group(
         death
         for death in failures
@@ -45,8 +50,8 @@ def diagnose(
     if not incidents:
         incidents = [no_fault(case)]
     newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)
-    overcome = _overcome(incidents)
-    incidents.sort(key=lambda incident: _importance(case, incident, overcome, newest_s))
+    overcome, asked = _overcome(incidents), _stopped_before(incidents)
+    incidents.sort(key=lambda incident: (id(incident) in asked, *_importance(case, incident, overcome, newest_s)))
     told = [i for n, i in enumerate(incidents) if not _retold(i, incidents[:n])]
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
 
@@ -95,7 +100,8 @@ def build_case(
     found_lives = lives.build(events, at, phases, samples, joined)
     witnesses = frozenset(s.id for s in library.signatures.values() if s.witness)
     known_jobs = jobs.known(events, findings)
-    found_deaths = death_stage.build(events, findings, found_lives, joined, witnesses)
+    machines = node_stage.build(events, sources, joined)
+    found_deaths = death_stage.build(events, findings, found_lives, joined, witnesses, machines)
     case = Case(
         sources,
         events,
@@ -113,6 +119,7 @@ def build_case(
         death_stage.asides(events, findings, joined, witnesses),
         lives.inside(found_lives, at),
         known_jobs,
+        machines,
     )
     # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.
     return replace(
@@ -174,6 +181,30 @@ def _overcome(incidents: Sequence[Incident]) -> frozenset[int]:
         for earlier in incidents[:n]
         if has_verdict(later) and earlier.entity == later.entity
     )
+
+
+def _stopped_before(incidents: Sequence[Incident]) -> frozenset[int]:
+    """Ids (`id()`) of the incidents in which something was told to stop and took too long, where others failed unasked.
+
+    A rollout kills the old replica that does not end in time; what matters is that the new one does not start, also
+    where nothing says why.
+    """
+    asked = [i for i in incidents if {f.signature for f in i.hypotheses[0].decisive} == {"derived.killed_after_grace"}]
+    others = [i for i in incidents if i not in asked and (has_verdict(i) or _is_loop(i))]
+    return frozenset(
+        id(stop)
+        for stop in asked
+        if any(
+            stop.start_s is None or other.start_s is None
+            or other.start_s > stop.start_s - evidence_stage.NODE_BEFORE_S
+            for other in others
+        )
+    )  # fmt: skip
+
+
+def _is_loop(incident: Incident) -> bool:
+    counts = (event.fields.get("restart_count") for death in incident.deaths for event in death.witnesses)
+    return any(isinstance(count, int) and count >= CRASH_LOOP for count in counts)
 
 
 def _node_gone(case: Case, death: Death) -> bool:

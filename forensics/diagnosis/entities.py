@@ -47,7 +47,7 @@ class Join:
     right: str
     reason: str
     """`stated`, `arguments`, `start_time`, `end_time`, `file_name`, `only_candidate`, `kill`, `signalled`,
-    `restarted`."""
+    `restarted`, `crash_loop`."""
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..model import Event, Finding, Role
+from ..model import Finding, Role
 from . import jobs
 from .case import Case
 from .entities import ENGINE_COMM
@@ -102,7 +102,7 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
         return "other_entity"
     if of_log and (finding.locator.source, finding.locator.order) in case.in_runs:
         return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
-    if not owner and of_node and _other_host(case, death, finding.event):
+    if not owner and case.nodes.apart(death.entity, finding.event):
         return "other_host"
     return _in_time(case, death, finding, bool(owner))
 
@@ -129,12 +129,6 @@ def _in_life(death: Death, finding: Finding) -> str:
     if moment is None or start is None or end is None:
         return ""
     return "" if start - 5 <= moment <= end + AFTER_S else "other_run"
-
-
-def _other_host(case: Case, death: Death, event: Event) -> bool:
-    host = case.host_of(death.entity)
-    mine = event.scope.host
-    return bool(host) and bool(mine) and host.split(".")[0] != mine.split(".")[0]
 
 
 def _in_time(case: Case, death: Death, finding: Finding, owned: bool) -> str:

@@ -351,7 +351,7 @@ def _curves(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
 
 def _preemptions(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     """The counter as the last scrape shows it, and how much it grew since the first one (a restart begins at zero)."""
-    served = {case.entities.key(life.entity) for life in case.lives}
+    served = {case.entities.key(life.entity) for life in case.lives if life.shutdown is None}
     counts = []
     for event in case.of_kind("metrics"):
         owner = case.entities.of(event)

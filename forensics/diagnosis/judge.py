@@ -92,8 +92,21 @@ def _worked_s(death: Death) -> float:
 
 
 def _telling(judged: Sequence[Judged]) -> Judged:
-    """The death that explains a loop."""
-    return next((j for j in judged if j.decided), judged[0])
+    """The death that explains a loop: the first that can be explained.
+
+    Where it only shows the family of its cause, a later lap that ended of the same, and proves it, speaks for both: the
+    kernel's log may begin in the middle of a loop whose first laps only a status remembers.
+    """
+    first = next((j for j in judged if j.decided), judged[0])
+    return next((j for j in judged if _proves_more(j, first)), first)
+
+
+def _proves_more(later: Judged, first: Judged) -> bool:
+    if not (first.decided and later.decided):
+        return False
+    then, now = first.hypotheses[0], later.hypotheses[0]
+    same = then.cause.id == now.cause.id and first.death.container == later.death.container
+    return same and then.doubt == "family" and now.confidence in _CLEAR
 
 
 def _incident(case: Case, judged: Sequence[Judged]) -> Incident:

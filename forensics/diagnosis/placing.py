@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
@@ -10,8 +10,10 @@ import regex
 
 from ..bundle.rotation import rotation_of
 from ..model import Event, Samples, Scope, StampForm
+from ..parsers import prose
+from ..sources import REPLICA
 from . import placing_kills as kills
-from .entities import CLUSTER_NAME, ENGINE_CHANNELS, ENGINE_COMM, Entities, stated
+from .entities import CLUSTER_NAME, ENGINE_CHANNELS, ENGINE_COMM, LOG_CHANNELS, Entities, stated
 from .placing_kills import KILL_S, Log
 
 _HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
@@ -66,6 +68,8 @@ class _Pod:
     born_s: float | None = None
     """When a pod with a name of its own (not a StatefulSet's) was started on its node."""
     images: list[str] = field(default_factory=list)
+    looping: bool = False
+    """True for a container that is started again and again."""
 
     @property
     def may_serve(self) -> bool:
@@ -87,8 +91,14 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
     for source, told in sorted(reports.items()):
         known.setdefault(entities.name_of(told.scope, source), []).append(told.points)
     proposals: list[tuple[int, str, str, str]] = []
+    placed: set[str] = set()
     for log in logs:
         named = _named_in(log.source, pods)
+        replica = "" if named else _replica_in(log.source, pods)
+        if replica:
+            entities.join(replica, f"file:{log.source}", "file_name")
+            placed.add(log.source)
+            continue
         fits = {pod.name: (NAMED, "file_name") if pod.name == named else _fit(log, pod) for pod in pods}
         if named:
             fits = {named: fits[named]}
@@ -99,7 +109,6 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
         if best and best[0][0] > 0 and (len(scored) == 1 or scored[1][0][0] < best[0][0]):
             proposals.append((-best[0][0], log.source, best[1], best[0][1]))
     owners = {entities.of(event) for event in events if event.channel in ENGINE_CHANNELS}
-    placed: set[str] = set()
     taken: set[str] = set()
     for _, source, pod, reason in sorted(proposals):
         points = reports[source].points if source in reports else frozenset()
@@ -112,7 +121,37 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
         known.setdefault(pod, []).append(points)
         entities.join(pod, f"file:{source}", reason)
         placed.add(source)
+    placed |= _place_looping(entities, events, [log for log in logs if log.source not in placed], pods, owners | taken)
     _join_rotated(entities, sorted(placed), [log.source for log in logs if log.source not in placed])
+
+
+def _place_looping(
+    entities: Entities, events: Sequence[Event], logs: Sequence[Log], pods: Sequence[_Pod], taken: set[str]
+) -> set[str]:
+    """Give the only log of a program that failed to the only pod that is started again and again and has no log yet.
+
+    Its usage message or its traceback bears neither a name nor, as a rule, a time. Returns the sources placed.
+    """
+    looping = [pod for pod in pods if pod.looping and pod.may_serve]
+    sources = {log.source for log in logs} | set(_bare_outputs(entities, events))
+    told = (e for e in events if e.channel in LOG_CHANNELS and e.locator.source in sources)
+    failed = sorted({e.locator.source for e in told if _FAILURE.search(e.text)})
+    fits = {log.source: _fit(log, looping[0])[0] for log in logs} if looping else {}
+    if len(looping) != 1 or len(failed) != 1 or looping[0].name in taken or fits.get(failed[0], 0) < 0:
+        return set()
+    entities.join(looping[0].name, f"file:{failed[0]}", "crash_loop")
+    return {failed[0]}
+
+
+_FAILURE = regex.compile(r"(?<![A-Za-z])error: |\b[A-Z]\w*(?:Error|Exception)\b: ")
+"""How programs end: argparse, compilers and shells; and exceptions."""
+
+
+def _bare_outputs(entities: Entities, events: Sequence[Event]) -> Iterator[str]:
+    """Files of a program's output, by their names, that nothing else tells the owner of."""
+    for source in {event.locator.source for event in events if event.channel == "plain"}:
+        if prose.is_output(source) and entities.key(f"file:{source}") == f"file:{source}":
+            yield source
 
 
 NAMED = 9
@@ -125,6 +164,15 @@ def _named_in(source: str, pods: Sequence[_Pod]) -> str:
     bare = {pod.name.partition(":")[2]: pod.name for pod in pods}
     found = [name for name in bare if name in folders or (regex.search(r"\d", name) and _bears(base, name))]
     return bare[max(found, key=len)] if found else ""
+
+
+def _replica_in(source: str, pods: Sequence[_Pod]) -> str:
+    """The pod whose whole name a file bears, of a Deployment of which only other pods are known; empty when none."""
+    base = source.rpartition("/")[2]
+    for workload in {workload_of(pod.name) for pod in pods if workload_of(pod.name) != pod.name.partition(":")[2]}:
+        if found := regex.search(rf"(?<![a-z0-9]){regex.escape(workload)}-{REPLICA}(?![a-z0-9])", base):
+            return f"pod:{found[0]}"
+    return ""
 
 
 def _bears(file: str, name: str) -> bool:
@@ -207,7 +255,10 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[Log]:
     ]
 
 
-_OF_PODS = ("pod_spec", "docker_state", "container_started", "container_terminated", "pod_status", "k8s_event")
+_OF_PODS = (
+    "pod_spec", "docker_state", "container_started", "container_terminated", "container_waiting", "pod_status",
+    "k8s_event",
+)  # fmt: skip
 
 
 def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
@@ -225,6 +276,7 @@ def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
             pod.images += [str(event.fields["image"])] if event.fields.get("image") else []
             pod.gpus += int(event.fields.get("gpus") or 0)
             pod.described = True
+        pod.looping |= event.kind == "container_waiting" and event.fields.get("reason") == "CrashLoopBackOff"
         started = event.fields.get("started_s")
         if event.kind == "container_started" and event.time.utc_s is not None:
             pod.starts.append(event.time.utc_s)

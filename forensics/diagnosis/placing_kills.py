@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import regex
 
-from ..model import Event
+from ..model import Event, Scope
 from .entities import ENGINE_CHANNELS, ENGINE_COMM, Entities
 
 KILL_S = 90.0
@@ -107,6 +107,7 @@ def place(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> N
         if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
             entities.join(scored[0][1], victim, "kill")
     _place_by_table(entities, events, {*limits, *exits})
+    _place_by_driver(entities, events)
     _place_by_log(entities, events, logs)
 
 
@@ -130,6 +131,33 @@ def _place_by_table(entities: Entities, events: Sequence[Event], measured: Colle
         ((pod, node),), ((victim, host),) = pods.items(), victims.items()
         if not node or not host or node.split(".")[0] == host.split(".")[0]:
             entities.join(pod, victim, "kill")
+
+
+TOLD_S = 15.0
+"""Ray learns of a worker's death within this."""
+_WORKER_LOST = regex.compile(r"worker (?:process )?(?:has )?(?:died|crashed)|WorkerCrashedError|SYSTEM_ERROR")
+
+
+def _place_by_driver(entities: Entities, events: Sequence[Event]) -> None:
+    """Join the kill of a worker on another machine with the log whose Ray reports its death seconds later.
+
+    The cgroup names a pod that nothing else tells of; only where one log and one victim are meant.
+    """
+    kills = [
+        e for e in events
+        if e.kind == "kernel_oom" and e.time.utc_s is not None and entities.of(e).startswith(("uid:", "cid:"))
+        and ENGINE_COMM.search(str(e.fields.get("victim_comm", "")))
+    ]  # fmt: skip
+    lost = [e for e in events if e.channel == "ray" and _WORKER_LOST.search(e.text)] if kills else []
+    pairs = {
+        (entities.name_of(Scope(), told.locator.source), entities.of(kill))
+        for kill in kills for told in lost
+        if told.time.utc_s is not None and kill.time.utc_s is not None
+        and -kill.time.uncertainty_s - 1.0 <= told.time.utc_s - kill.time.utc_s <= TOLD_S
+    }  # fmt: skip
+    if len(pairs) == 1:
+        ((log, victim),) = pairs
+        entities.join(log, victim, "kill")
 
 
 def _place_by_log(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> None:

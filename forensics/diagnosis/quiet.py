@@ -55,20 +55,26 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
     """Trouble that nobody died of here: a fault line without its victim, a full KV cache, refused requests."""
     if known:
         return
-    for finding in case.findings:
-        if finding.role is not Role.CAUSE or finding.quoted or _survived(case, finding):
-            continue
-        death = Death(case.entities.of(finding.event), finding.time.utc_s, (finding.event,), None, None, "", False)
-        judged = judge(case, death)
-        if judged.decided:
-            yield assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
-            return
+    faults = [f for f in case.findings if f.role is Role.CAUSE and not f.quoted and not _survived(case, f)]
+    others = [f for f in faults if bystanders.tells_of_one(case, f.event)]
     full = () if _broke_before_stop(case) else (_saturated,)
-    for build in (_counted, *full, _standing, _queueing, _leaking, _starved, _failing, _refused, _raised):
+    first, last = partial(_fault, [f for f in faults if f not in others]), partial(_fault, others)
+    trouble = (_counted, *full, _standing, _queueing, _leaking)
+    for build in (first, *trouble, last, _starved, _failing, _refused, _raised):
         found = build(case)
         if found is not None:
             yield found
             return
+
+
+def _fault(faults: Sequence[Finding], case: Case) -> Incident | None:
+    """The first of some fault lines that explains something."""
+    for finding in faults:
+        death = Death(case.entities.of(finding.event), finding.time.utc_s, (finding.event,), None, None, "", False)
+        judged = judge(case, death)
+        if judged.decided:
+            return assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
+    return None
 
 
 def long_after(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
@@ -88,7 +94,7 @@ def _survived(case: Case, finding: Finding) -> bool:
     comm = str(finding.event.fields.get("victim_comm") or "")
     if comm and not owner and case.lives and not ENGINE_COMM.search(comm):
         return True
-    return _outlived(case, finding.event)
+    return bystanders.is_elsewhere(case, finding.event) or _outlived(case, finding.event)
 
 
 def _outlived(case: Case, fault: Event) -> bool:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from ..model import Finding, Role
 from ..signatures import Cause, Library
 from .model import Confidence, Hypothesis
+from .nodes import OF_NODES
 
 DETECTION_S = 120.0
 """A consequence may be logged this much before its cause is noticed."""
@@ -204,8 +205,13 @@ def _prior(draft: Hypothesis, other: Hypothesis) -> bool:
     return key < rival and all(_explains(draft, f) for f in other.decisive)
 
 
-def _moment(finding: Finding) -> float:
-    return finding.time.utc_s if finding.time.utc_s is not None else 0.0
+_WHENEVER_S = 1e12
+"""Later than everything that has a date."""
+
+
+def _may_be_old(finding: Finding) -> bool:
+    """True for a fault of the machine without a time: a kernel log goes back for months, and so may it."""
+    return finding.time.utc_s is None and finding.event.channel in OF_NODES
 
 
 def first_s(findings: Sequence[Finding]) -> float:
@@ -221,6 +227,8 @@ def key(draft: Hypothesis) -> tuple[bool, tuple[bool, bool], int, float, int, in
     ones, supporting ones, id.
     """
     moment = first_s(draft.decisive)
+    if draft.decisive and all(map(_may_be_old, draft.decisive)):
+        moment = _WHENEVER_S
     bucket = moment if moment == float("inf") else moment // SAME_MOMENT_S
     return (
         not draft.decisive,

@@ -337,6 +337,27 @@ def test_an_xid_ties_the_kernel_to_the_engine(b: ModuleType) -> None:
         assert b.clock(solved, node.path, "journal").zone == "UTC-06:00"
 
 
+@pytest.mark.parametrize(
+    ("victims", "zone"),
+    [(["VLLM::EngineCor"], "UTC+02:00"), (["VLLM::EngineCor", "python3"], "UTC"), (["mysqld"], "UTC")],
+)  # fmt: skip
+def test_the_kernels_only_kill_of_an_engine_is_the_one_that_the_engine_tells_of(
+    b: ModuleType, victims: list[str], zone: str
+) -> None:
+    """A journal in local time beside a container's log in UTC: an engine was killed, and the kernel killed one engine."""
+    start = b.at("2026-05-06 09:38:30")
+    engine = engine_log(b, [start + 6 * i for i in range(21)])
+    engine.line(start + 160, "RuntimeError: Engine core initialization failed. Failed core proc(s): {'EngineCore_DP0': -9}",
+                (), "engine")  # fmt: skip
+    journal = b.Print("journal.txt", scope=Scope(host="spark-7"))
+    for serial, comm in enumerate(["", *victims]):
+        true_s = start + 150 + serial
+        stamps = (b.stamp(b.YEARLESS, "journal", true_s, "Europe/Berlin"),)
+        kind = "kernel_oom" if comm else "log"
+        journal.line(true_s, b.message(serial), stamps, "kernel", kind, **({"victim_comm": comm} if comm else {}))
+    assert b.clock(b.solve(engine, journal), "journal.txt", "journal").zone == zone
+
+
 def test_a_unit_that_tells_of_a_kill_ties_its_journal(b: ModuleType) -> None:
     """`dmesg` in seconds since boot, recorded by `uptime`, and a journal in local time, without one line in common."""
     killed = b.at("2026-06-09 20:14:31")

@@ -443,3 +443,21 @@ def test_a_state_without_a_name_is_the_only_engines(b: ModuleType) -> None:
     w.add("state.json", 620, "container  terminated: reason= exit_code=139", "container_terminated", "runtime", exit_code=139)
     (death,) = w.case().deaths
     assert (death.exit_code, death.life is not None) == (139, True)
+
+
+@pytest.mark.parametrize(
+    ("container", "first_line", "confidence"), [("vllm", "dmesg:1", "established"), ("proxy", "describe.txt:2", "possible")]
+)
+def test_the_kernels_proof_of_a_later_lap_speaks_for_the_loop(
+    b: ModuleType, container: str, first_line: str, confidence: str
+) -> None:
+    """Of the first kill only the status is left; the kernel's log shows the next one of the same container."""
+    w = b.World()
+    w.pod(memory_limit_bytes=67_108_864 * 1024)
+    w.exited("describe.txt", 0, 137, "OOMKilled", container=container, line=2)
+    w.kill("dmesg", 120, uid="", cid=b.CID)
+    w.add("describe.txt", 121, "container vllm terminated: reason=OOMKilled exit_code=137", "container_terminated", "k8s",
+          Scope(pod=b.POD, container="vllm", container_id=b.CID), reason="OOMKilled", exit_code=137)  # fmt: skip
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "host_oom.container_limit"
+    assert (str(diagnosis.first_cause.locator), str(diagnosis.verdict.confidence)) == (first_line, confidence)

@@ -334,3 +334,96 @@ def test_two_pods_are_never_one(b: ModuleType) -> None:
 def test_workload_of_a_pod(pod: str, workload: str) -> None:
     """Deployment and job suffixes are cut, ordinals of stateful sets stay."""
     assert placing.workload_of(pod) == workload
+
+
+def usage_error(b: ModuleType, *looping: str, file: str = "new-pod.log") -> Any:
+    """A program that rejects its command line, without a header, and pods that are started again and again."""
+    w = b.World()
+    w.add(file, None, "usage: vllm serve [model_tag] [options]", channel="plain")
+    w.add(file, None, "vllm serve: error: unrecognized arguments: --fast", channel="plain")
+    for name in ("chat-5d9cf77c5b-qx5t2", *looping):
+        w.pod("pods.json", name=name)
+    for name in looping:
+        w.exited("pods.json", 100, 2, name=name, restart_count=7)
+        w.add("pods.json", None, "container vllm waiting: CrashLoopBackOff", "container_waiting", "k8s",
+              Scope(pod=name, container="vllm"), reason="CrashLoopBackOff")  # fmt: skip
+    return w
+
+
+def test_the_log_of_a_program_that_failed_is_of_the_only_pod_in_a_loop(b: ModuleType) -> None:
+    """A usage message names nobody, and it is no other's."""
+    w = usage_error(b, "chat-7f4c8d7c98-wz6vn")
+    case = w.case()
+    assert case.entities.same("file:new-pod.log", "pod:chat-7f4c8d7c98-wz6vn")
+    assert w.diagnosis().verdict.cause.id == "config_error"
+
+
+def test_a_log_of_nobody_stays_so_where_it_may_be_anothers(b: ModuleType) -> None:
+    """Two pods in a loop, a loop whose log is here, or a file that is no program's output."""
+    for w in (
+        usage_error(b, "chat-7f4c8d7c98-wz6vn", "embed-7f4c8d7c98-k8s2p"),
+        usage_error(b, "chat-7f4c8d7c98-wz6vn", file="todo.md"),
+    ):
+        assert not w.case().entities.same("file:new-pod.log", "pod:chat-7f4c8d7c98-wz6vn")
+    w = usage_error(b, "chat-7f4c8d7c98-wz6vn")
+    w.start("vllm.log", 0, Scope(pod="chat-7f4c8d7c98-wz6vn"))
+    assert not w.case().entities.same("file:new-pod.log", "pod:chat-7f4c8d7c98-wz6vn")
+
+
+def test_a_slow_stop_is_not_the_incident_where_the_new_replica_fails(b: ModuleType) -> None:
+    """A rollout kills the old replica after its grace period; that the new one never starts is what people ask about."""
+    w = usage_error(b, "chat-7f4c8d7c98-wz6vn")
+    old = Scope(pod="chat-5d9cf77c5b-qx5t2")
+    w.start("old.log", -9000, old)
+    w.answer("old.log", 20, scope=old)
+    w.event("events", 40, "Killing", "Stopping container vllm", "chat-5d9cf77c5b-qx5t2")
+    w.exited("pods.json", 70, 137, name="chat-5d9cf77c5b-qx5t2")
+    causes = [i.hypotheses[0].cause.id for i in w.diagnosis().incidents]
+    assert causes == ["config_error", "external_sigkill"]
+
+
+@pytest.mark.parametrize(
+    ("file", "owner"),
+    [
+        ("chat-6f9c7d5b8-zz4gt.log", "pod:chat-6f9c7d5b8-zz4gt"), ("logs-chat-6f9c7d5b8-zz4gt.txt", "pod:chat-6f9c7d5b8-zz4gt"),
+        ("chat-6f9c7d5b8-x2k4p.log", "pod:chat-6f9c7d5b8-x2k4p"), ("chat-engine.log", "pod:chat-6f9c7d5b8-x2k4p"),
+        ("chat-2026-05-12.log", "pod:chat-6f9c7d5b8-x2k4p"),
+    ],
+)  # fmt: skip
+def test_a_file_that_bears_another_replicas_name(b: ModuleType, file: str, owner: str) -> None:
+    """Of two replicas the events tell only of the one that was scaled down: the other's log is not its own."""
+    w = b.World()
+    w.event("events", 0, "Killing", "Stopping container vllm")
+    w.start(file, -9000)
+    w.answer(file, 3600)
+    w.add("describe.txt", None, f"pod {b.POD} Running", "pod_status", "k8s", Scope(pod=b.POD), phase="Running")
+    assert w.case().entities.name_of(Scope(), file) == owner
+
+
+@pytest.mark.parametrize(
+    ("kills", "delay_s", "joined"), [(1, 3.0, True), (2, 3.0, False), (1, 60.0, False)], ids=["seconds", "two kills", "later"]
+)
+def test_ray_tells_of_the_worker_that_the_kernel_killed(b: ModuleType, kills: int, delay_s: float, joined: bool) -> None:
+    """The worker's pod is known by nothing but its cgroup; NCCL's watchdog barks ten minutes later."""
+    w = b.World()
+    w.start("leader.log", -9000)
+    w.answer("leader.log", 90)
+    for n in range(kills):
+        w.kill(f"node-{n}/dmesg", 100 + n, uid=b.UID[:-1] + str(n), cid=str(n) * 64, comm="ray::RayWorkerW")
+    told = "A worker died or was killed while executing a task by an unexpected system error. Worker exit type: SYSTEM_ERROR"
+    w.add("leader.log", 100 + delay_s, told, channel="ray")
+    w.answer("leader.log", 700)
+    names = {w.case().entities.key(f"uid:{b.UID[:-1]}{n}") for n in range(kills)}
+    assert (w.case().entities.name_of(Scope(), "leader.log") in names) == joined
+
+
+def test_nor_where_nothing_says_why_the_new_replica_fails(b: ModuleType) -> None:
+    """Seven restarts that nobody explains are the question; that the old replica took too long is no answer to it."""
+    w = b.World()
+    for name in ("chat-5d9cf77c5b-qx5t2", "chat-7f4c8d7c98-wz6vn"):
+        w.pod("pods.json", name=name)
+    w.event("events", 40, "Killing", "Stopping container vllm", "chat-5d9cf77c5b-qx5t2")
+    w.exited("pods.json", 70, 137, name="chat-5d9cf77c5b-qx5t2")
+    w.exited("pods.json", 900, 1, name="chat-7f4c8d7c98-wz6vn", restart_count=7)
+    causes = [i.hypotheses[0].cause.id for i in w.diagnosis().incidents]
+    assert causes == ["insufficient_evidence", "external_sigkill"]

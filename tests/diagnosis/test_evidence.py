@@ -76,6 +76,66 @@ def test_a_fault_of_another_node(b: ModuleType) -> None:
         assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == reason, host
 
 
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("gpu-a1/dmesg", ""), ("dmesg.txt", ""), ("gpu-a1.example.net/dmesg", ""), ("boot-2/dmesg", ""),
+        ("gpu-b7/dmesg", "other_host"), ("collected/dmesg-gpu-b7.txt", "other_host"),
+    ],
+)  # fmt: skip
+def test_a_file_that_bears_the_name_of_a_node(b: ModuleType, file: str, reason: str) -> None:
+    """`dmesg` prints no host: the folder of the collector, or the file's name, says whose it is."""
+    w = world(b)
+    w.add("nodes.txt", None, "node gpu-b7 Ready", "node_status", "k8s", Scope(host="gpu-b7"))
+    w.add(file, 3598, XID, "xid", "kernel", xid=79)
+    assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == reason
+
+
+def test_a_name_made_like_a_known_one_in_its_place(b: ModuleType) -> None:
+    """`gpu-a2/dmesg` beside `gpu-a1/dmesg` is of another node, though nothing else tells of that node."""
+    w = world(b)
+    w.add("gpu-a1/dmesg", 10, "eth0: renamed from tmpad809", channel="kernel")
+    w.add("gpu-a2/dmesg", 3598, XID, "xid", "kernel", xid=79)
+    assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == "other_host"
+
+
+def test_a_node_event_of_another_node(b: ModuleType) -> None:
+    """A reclaim of a node that the pod is not on; the scheduler says which one it is on."""
+    w = world(b)
+    w.add("events", 3500, "SpotInterrupted: Spot interruption warning was triggered", "k8s_event", "k8s", Scope(host="gpu-b7"),
+          reason="SpotInterrupted", object_kind="Node", object_name="gpu-b7")  # fmt: skip
+    assert objection_to(b, w, "host.spot_interruption") == "other_host"
+
+
+def test_an_engine_on_several_nodes_may_end_of_each(b: ModuleType) -> None:
+    """With pipeline stages on two machines a GPU that is lost on either ends the engine."""
+    w = world(b)
+    w.pod("b.yaml", name="chat-1", args=("--pipeline-parallel-size", "2"))
+    xid(w, 3598, host="gpu-b7")
+    assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == ""
+
+
+def test_a_kill_on_a_machine_where_no_engine_ran_is_nobodys_here(b: ModuleType) -> None:
+    """A trainer killed on another node leads no report about this one."""
+    w = b.World()
+    w.start("a", 0, Scope(pod=b.POD))
+    w.answer("a", 3590, scope=Scope(pod=b.POD))
+    w.pod(node="gpu-a1")
+    w.kill("dmesg", 3598, "node", uid="", cid="", comm="python", limit_kib=None, host="gpu-b7")
+    verdict = w.diagnosis().verdict
+    assert not verdict.cause.id.startswith("host_oom")
+
+
+def test_a_fault_of_the_machine_without_a_date_is_not_the_first(b: ModuleType) -> None:
+    """A kernel log goes back for months: its Xid does not come before a kill whose time is known."""
+    w = world(b)
+    xid(w, None)
+    w.kill("kernel.log", 3599, uid="", cid="")
+    w.pod(memory_limit_bytes=67_108_864 * 1024)
+    w.exited("describe.txt", 3600, 137, "OOMKilled")
+    assert w.diagnosis().verdict.cause.id == "host_oom.container_limit"
+
+
 def test_an_event_of_another_pod(b: ModuleType) -> None:
     """Evicted, but somebody else."""
     w = world(b)

@@ -150,6 +150,27 @@ def test_without_frames_the_phase_names_the_site(
     assert found.fields["basis"] == "phase"
 
 
+@pytest.mark.parametrize(
+    ("args", "seconds", "site"),
+    [
+        ({"headless": True}, 90, "oom_serving"), ({"node_rank": 1}, 90, "oom_serving"),
+        ({}, 8 * 3600, "oom_serving"), ({}, 90, "oom_capturing_graphs"),
+    ],
+    ids=["headless", "second node", "hours later", "a minute later"],
+)  # fmt: skip
+def test_a_worker_on_another_machine_never_says_that_it_serves(
+    b: ModuleType, args: dict[str, object], seconds: float, site: str
+) -> None:
+    """Its log ends its start-up with the size of the KV cache; then `execute_model` fails."""
+    w = b.World()
+    w.start("a", 0, ready=False, **args)
+    w.add("a", 37, "Profiling CUDA graph memory: PIECEWISE=51 (largest=512), FULL=35 (largest=256)")
+    w.fail("a", seconds)
+    case = w.case()
+    (found,) = oom_site.rules(case, case.deaths[0])
+    assert found.signature == f"derived.{site}"
+
+
 def test_a_message_alone_has_no_site(b: ModuleType) -> None:
     """No frames and no start-up: only the family is certain."""
     w = b.World()

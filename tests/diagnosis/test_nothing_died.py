@@ -665,3 +665,20 @@ def test_most_refusals_decide_what_they_are_about(b: ModuleType, statuses: dict[
     assert diagnosis.verdict.cause.id == "request_rejected"
     assert diagnosis.key_facts["http_status"] == max(statuses, key=lambda status: statuses[status])
     assert diagnosis.key_facts.get("contents_refused") == contents
+
+
+@pytest.mark.parametrize(
+    ("pod", "full", "cause"),
+    [("exporter-x1", 60, "kv_saturation"), ("chat-7a8b9c6d5f-q2w4r", 60, "config_error"), ("exporter-x1", 0, "config_error")],
+    ids=["a bystander", "the engine's next replica", "nothing else is wrong"],
+)  # fmt: skip
+def test_a_bystanders_image_hides_no_saturation(b: ModuleType, pod: str, full: int, cause: str) -> None:
+    """Somebody else's pod has waited for its image for days; the engine's cache is full today."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 3600, scope=scope)
+    w.series("kv_cache_usage_pct", [(10 * i, 100.0 if i < full else 40.0) for i in range(100)], "a", scope)
+    w.add("pods.txt", None, "container app waiting: ImagePullBackOff", "container_waiting", "k8s",
+          Scope(pod=pod, container="app"), reason="ImagePullBackOff")  # fmt: skip
+    assert verdict(w)[0] == cause

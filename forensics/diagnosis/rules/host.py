@@ -49,7 +49,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     if not kills:
         yield from _nearby(case, death)
         yield from _counter(case, death)
-        yield from _killed_child(death)
+        yield from _killed_child(case, death)
     yield from _evicted(case, death)
     yield from _shared_memory(case, death)
     yield from _promised(case, death)
@@ -225,11 +225,16 @@ def _gone_before(death: Death, status: Event) -> Finding | None:
 _SIGKILLED = regex.compile(r": -9\b")
 
 
-def _killed_child(death: Death) -> Iterator[Finding]:
+ZONES_S = 14 * 3600.0
+"""So far apart may two clocks stand that print no zone."""
+
+
+def _killed_child(case: Case, death: Death) -> Iterator[Finding]:
     """A process of the engine that got SIGKILL while it started, as its parent tells.
 
     A probe, a stop or an eviction ends the whole container, not a child of it: what kills a child while weights are
-    read into host memory is, as a rule, the kernel's OOM killer. Whose limit it was stays open.
+    read into host memory is, as a rule, the kernel's OOM killer. Whose limit it was stays open, unless the bundle shows
+    the kernel kill an engine at the node's, some hours off by a clock without a zone.
     """
     life = death.life
     if life is None or life.ready is not None or life.shutdown is not None:
@@ -239,6 +244,18 @@ def _killed_child(death: Death) -> Iterator[Finding]:
         shard = finding.signature == "tgi.shard_signal" and finding.fields.get("signal") == 9
         if processes or shard:
             yield conclude("killed_while_starting", finding.event, {"signal": 9}, (finding,))
+            yield from _killed_elsewhen(case, death)
+            return
+
+
+def _killed_elsewhen(case: Case, death: Death) -> Iterator[Finding]:
+    for event in case.of_kind("kernel_oom"):
+        ours = event.fields.get("oom_scope") == "node" and ENGINE_COMM.search(str(event.fields.get("victim_comm", "")))
+        open_zone = any(case.shaky(event.locator.source, stamp.layer) for stamp in event.stamps)
+        when = event.time.utc_s
+        near = when is None or not death.time_s or abs(when - death.time_s) <= ZONES_S
+        if ours and open_zone and near and not case.nodes.apart(death.entity, event):
+            yield conclude("node_kill_nearby", event, kill_fields(event))
             return
 
 
@@ -315,6 +332,8 @@ def _nearby(case: Case, death: Death) -> Iterator[Finding]:
     for event in case.of_kind("kernel_oom"):
         when = event.time.utc_s
         if when is None or abs(when - death.time_s) > NEAR_S + min(event.time.uncertainty_s, NEAR_S):
+            continue
+        if case.nodes.apart(death.entity, event):
             continue
         scope = event.fields.get("oom_scope")
         if scope in ("node", "kubepods", "qos") and not case.entities.same(case.entities.of(event), death.entity):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from ...model import Event, Finding
+from ...model import Event, Finding, Role
 from ..case import Case, conclude
 from ..model import Death, Life, Phase
 
@@ -183,6 +183,8 @@ def site_of(case: Case, death: Death, failure: Finding) -> tuple[str, dict[str, 
     said += [_SITE_NAMED_AFTER.get(f.signature, "") for f in findings if _is_just_after(f, failure)]
     name = next(filter(None, said), "") or site_of_frames(_frames(life, failure))
     phase = phase_at(case, life, failure.event) if life is not None else Phase.UNKNOWN
+    if name == "oom_serving" and phase is Phase.CAPTURING and life is not None and _serves_unheard(life, failure):
+        phase = Phase.SERVING
     basis = "frames" if name else "phase"
     if not name or (name == "oom_serving" and phase not in (Phase.SERVING, Phase.DRAINING, Phase.UNKNOWN)):
         name = _announced(findings, failure, phase) or _SITE_OF_PHASE.get(phase, name or "oom_unknown_site")
@@ -197,6 +199,23 @@ def _announced(findings: Sequence[Finding], failure: Finding, phase: Phase) -> s
         return next((_SITE_ANNOUNCED[f.signature] for f in reversed(before) if f.signature in _SITE_ANNOUNCED), "")
     reading = any(f.signature == _PREFILL and place.order - f.locator.order <= AFTER_LINES for f in before)
     return "oom_big_prefill" if reading and phase in (Phase.UNKNOWN, Phase.SERVING) else ""
+
+
+STARTED_S = 3600.0
+"""No engine captures graphs for longer."""
+
+
+def _serves_unheard(life: Life, failure: Finding) -> bool:
+    """True for a worker on another machine than the server: its log never says that it serves, nor what it does."""
+    told = [f for f in life.findings if f.event.kind == "engine_args" and f.locator.source == failure.locator.source]
+    if any(f.event.fields.get("headless") or f.event.fields.get("node_rank") for f in told):
+        return True
+    times = [
+        f.time.utc_s for f in life.findings
+        if f.locator.source == failure.locator.source and f.role is Role.CONTEXT
+        and f.locator.order < failure.locator.order and f.time.utc_s is not None
+    ]  # fmt: skip
+    return bool(times) and failure.time.utc_s is not None and failure.time.utc_s - max(times) >= STARTED_S
 
 
 def _is_just_after(finding: Finding, failure: Finding) -> bool:
