@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from forensics.diagnosis.rules import serving
+
 WAIT = "No available shared memory broadcast block found in 60 seconds. This typically happens when some processes are hanging"
 
 
@@ -124,3 +126,16 @@ def test_a_health_endpoint_that_says_no(b: ModuleType, seconds: int, cause: str)
         text = '10.42.0.1:40122 - "GET /health HTTP/1.1" 503'
         w.add("a", seconds + n, text, "access", line=7 if seconds < 60 else None, method="GET", path="/health", status=503)
     assert verdict(w)[0] == cause
+
+
+def test_every_request_is_asked_once_for_all_runs(b: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A support bundle may hold thousands of small logs: not each run looks at every line of all others."""
+    w, asked = b.World(), []
+    for n in range(30):
+        w.start(f"log-{n:02}", 1000 * n)
+        w.answer(f"log-{n:02}", 1000 * n + 100)
+    case = w.case()
+    monkeypatch.setattr(serving, "_while_serving", lambda life, event: asked.append(event) or True)
+    monkeypatch.setattr(serving, "_is_health", lambda event: asked.append(event) or True)
+    assert serving.unexplained_failures(case) is None
+    assert len(asked) <= 3 * 30

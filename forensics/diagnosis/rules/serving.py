@@ -7,7 +7,7 @@ minutes is a big prefill or a compilation, and no trouble. What follows an order
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
 from ...model import Event, Finding, Samples
@@ -102,10 +102,7 @@ def queues(case: Case) -> Iterator[tuple[Finding, ...]]:
 
 def failures(case: Case) -> Iterator[tuple[Life, list[Event], int]]:
     """Runs with the requests that each failed to answer while it served (5xx), and how many it answered in all."""
-    posts: dict[str, list[Event]] = {}
-    for event in case.of_kind("access"):
-        if event.fields.get("method") == "POST":
-            posts.setdefault(event.locator.source, []).append(event)
+    posts = _by_source(event for event in case.of_kind("access") if event.fields.get("method") == "POST")
     for life in case.lives:
         answers = [event for event in posts.get(life.start.locator.source, ()) if _while_serving(life, event)]
         failed = [event for event in answers if int(event.fields.get("status") or 0) >= 500]
@@ -114,6 +111,7 @@ def failures(case: Case) -> Iterator[tuple[Life, list[Event], int]]:
 
 def unexplained_failures(case: Case) -> Finding | None:
     """Server errors in a number that no service calls well, for requests or for the question whether it is well."""
+    questions = _by_source(filter(_is_health, case.of_kind("access")))
     for life, failed, answered in failures(case):
         count = sum(event.count for event in failed)
         if count >= max(MANY_FAILED, MANY_FAILED_SHARE * answered):
@@ -121,11 +119,19 @@ def unexplained_failures(case: Case) -> Finding | None:
             fields = {"failed_requests": count, "answered_requests": answered,
                       "http_status": max(set(status), key=status.count)}  # fmt: skip
             return conclude("requests_failed", failed[0], fields)
-        asked = [e for e in case.of_kind("access") if _is_health(e) and _while_serving(life, e)]
+        asked = [e for e in questions.get(life.start.locator.source, ()) if _while_serving(life, e)]
         ill = [e for e in asked if int(e.fields.get("status") or 0) >= 500]
         if sum(e.count for e in ill) >= MANY_FAILED and asked[-1] in ill:
             return conclude("unwell", ill[0], {"http_status": ill[0].fields["status"]})
     return None
+
+
+def _by_source(events: Iterable[Event]) -> dict[str, list[Event]]:
+    """Sorted once: a bundle of many small logs has as many runs."""
+    found: dict[str, list[Event]] = {}
+    for event in events:
+        found.setdefault(event.locator.source, []).append(event)
+    return found
 
 
 def _while_serving(life: Life, event: Event) -> bool:
