@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import timeline
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .model import Report
 
 PLACES = 3
+SECOND_CHARS = len("2026-01-01T00:00:00")
 CLUSTER_S = 30.0
 LANES = ("gpu", "kernel", "engine", "container", "kubelet", "request")
 """From the machine upwards."""
@@ -41,8 +43,9 @@ def rows(report: Report, story: Story, language: str) -> tuple[list[dict[str, An
     told: list[dict[str, Any]] = []
     for group in timeline.groups(fact.lead for fact in chosen):
         shown = [{**_row(report, story, facts[id(e)], language), "order_unknown": len(group) > 1} for e in group]
-        if len(shown) > 1:  # no order can be proved: tell the cause first, then from the machine upwards
-            shown.sort(key=lambda row: (row["attempt"] or 0, row["mark"] != "root", LANES.index(row["lane"])))
+        if len(shown) > 1:  # no order can be proved: the cause first, then by the second, from the machine upwards
+            first = min((row["attempt"] for row in shown if row["attempt"]), default=0)
+            shown.sort(key=partial(_unproved, first))
         for row in shown:
             root = story.root is not None and row["places"][0] == {"source": story.root.source, "line": story.root.line}
             if told and not root and _one_thing(told[-1], row):
@@ -50,6 +53,12 @@ def rows(report: Report, story: Story, language: str) -> tuple[list[dict[str, An
             else:
                 told.append(row)
     return told, left_out
+
+
+def _unproved(first_attempt: int, row: Mapping[str, Any]) -> tuple[int, bool, str, int]:
+    """A row of no run stands among those of the first."""
+    attempt = row["attempt"] or first_attempt
+    return (attempt, row["mark"] != "root", str(row["utc"])[:SECOND_CHARS], LANES.index(row["lane"]))
 
 
 def _row(report: Report, story: Story, fact: Fact, language: str) -> dict[str, Any]:
