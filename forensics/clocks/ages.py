@@ -39,7 +39,7 @@ _PRINTED = regex.compile(
     r"\b20\d\d-[01]\d-[0-3]\d[T ][0-2]\d:[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} 20\d\d \d\d:\d\d:\d\d [+-]\d{4}"
 )
-_OTHER_DATES = regex.compile(r"(?i)creat|build|built|releas|expir|not ?(?:after|before)|valid|deadline|due\b")
+_OTHER_DATES = regex.compile(r"(?i)\bwill\b|creat|build|built|releas|expir|not ?(?:after|before)|valid|deadline|due\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _told(events: Iterable[Event], written: Mapping[str, float]) -> dict[str, fl
     """
     found: dict[str, float] = {}
     for event in events:
-        if event.stamps and any(stamp.form is not StampForm.AGE for stamp in event.stamps):
+        if event.stamps:
             continue
         line = event.raw[:_READ]
         if _OTHER_DATES.search(line):

@@ -161,8 +161,9 @@ def summary(
     fault = not well and d.verdict.cause.id != "insufficient_evidence"
     if not well:
         when = _when(start_s, end_s, attempts, t)
-        doubt_s = max((f.time.uncertainty_s for f in d.verdict.decisive), default=0.0) if start_s is not None else 0.0
-        open_part = "when_year" if doubt_s >= YEAR_S else "when_day" if doubt_s >= DAY_S else ""
+        doubts_s = [f.time.uncertainty_s for f in d.verdict.decisive] if start_s is not None else []
+        year, day = max(doubts_s, default=0.0) >= YEAR_S, min(doubts_s, default=0.0) >= DAY_S
+        open_part = "when_year" if year else "when_day" if day else ""
         lines.append({"key": "when", "text": text.fill(t["summary"][open_part], {"when": when}) if open_part else when})
     unseen = t["summary"]["impact_none" if well else "impact_unknown"]
     lines.append({"key": "impact", "text": impact(d.impact, t) or unseen})
