@@ -45,7 +45,9 @@ _HOST = regex.compile(
     r"|\b(?:container|pod|host|process|cpu) (?:memory|mem|ram)\b|内存"
 )
 _AT = regex.compile(r"\b([0-2]\d:[0-5]\d)\b")
-_LIMIT = regex.compile(r"(?i)\b(?:container|pod|memory|mem)(?: memory)? limit(?: (?:is|of))?[ :=]*(\d{1,5}) ?(Gi|Mi)B?\b")
+_LIMIT = regex.compile(
+    r"(?i)\b(?:container|pod|memory|mem)(?: memory)? limit(?: (?:is|of))?[ :=]*(\d{1,5}) ?(Gi|Mi)B?\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
