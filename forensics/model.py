@@ -220,6 +220,8 @@ class Samples:
     stamps: array[float]
     """As `RawStamp.seconds`; after `clocks` Unix time (NaN when unknown)."""
     values: array[float]
+    doubt_s: float = 0.0
+    """After `clocks`: how far off all of the times may be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def solve(parsed: Sequence[tuple[Source, Parsed]], options: ClockOptions = Clock
     captured = _captured(network, given_s)
     newest_s = newest.seconds if newest is not None else None
     if newest is None or not newest.sure:  # a copy made months later has new file times
-        newest_s = _last_s(network, inf) or newest_s
+        newest_s = _last_s(network, inf)
     captures = ages.captures(found, sources, captured, newest_s, given_s, _last_s(network, _CLEAR_S))
     skews = skew.of_hosts(found, stepped, dict(options.skew))
     solved = apply.Clocks(

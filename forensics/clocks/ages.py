@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import regex
+
+from .. import stamps
 from ..model import Event, Locator, RawStamp, Source, StampForm
 from .lanes import Lanes, plausible
 from .offsets import ENOUGH
@@ -30,6 +33,13 @@ _ONE_RUN_S = 120.0
 """Logs of one collection end within this of the tables."""
 _SPAN_S = 6 * 3600.0
 _MOST_PAIRS = 20
+_READ = 400
+"""Characters of a line in which dates are looked for."""
+_PRINTED = regex.compile(
+    r"\b20\d\d-[01]\d-[0-3]\d[T ][0-2]\d:[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} 20\d\d \d\d:\d\d:\d\d [+-]\d{4}"
+)
+_OTHER_DATES = regex.compile(r"(?i)\bwill\b|creat|build|built|releas|expir|not ?(?:after|before)|valid|deadline|due\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +112,37 @@ def captures(
             instants = (s.seconds for s in event.stamps if s.form is StampForm.INSTANT)
             plain = [seconds for seconds in instants if plausible(StampForm.INSTANT, seconds)]
             own.setdefault(event.locator.source, []).extend(plain)
+    told = _told(lanes.events, written) if len(found) < len(by_source) else {}
+    if newest_s is None:
+        newest_s = max(told.values(), default=None)
     for source in sorted(by_source):
         if source not in found:
-            own_s = max(own.get(source, ()), default=None)
+            own_s = max(own.get(source, ()), default=told.get(source))
             assumed = _assumed(solved_ones, recorded, written.get(source), newest_s, own_s, last_s)
             if assumed is not None:
                 found[source] = assumed
+    return found
+
+
+def _told(events: Iterable[Event], written: Mapping[str, float]) -> dict[str, float]:
+    """By source, the newest date that lines without a stamp print: a pasted table's, a quoted line's of a log.
+
+    Nobody reads them as the times of something, but what was printed is older than the capture, and file times are
+    often those of a copy. When something was made or will expire says nothing about the capture.
+    """
+    found: dict[str, float] = {}
+    for event in events:
+        if event.stamps:
+            continue
+        line = event.raw[:_READ]
+        if _OTHER_DATES.search(line):
+            continue
+        source = event.locator.source
+        latest_s = written.get(source, float("inf")) + _DAY_S
+        for printed in _PRINTED.findall(line):
+            stamp = stamps.iso(printed, "path") or stamps.rfc1123(printed, "path")
+            if stamp is not None and plausible(stamp.form, stamp.seconds) and stamp.seconds <= latest_s:
+                found[source] = max(found.get(source, 0.0), stamp.seconds)
     return found
 
 

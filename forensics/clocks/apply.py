@@ -225,6 +225,8 @@ def _converted(clocks: Clocks, series: Samples, memo: dict[tuple[int, int], floa
     if not indexes:
         return replace(series, form=StampForm.INSTANT, stamps=array("d", [math.nan]) * len(series.stamps))
     index, form = indexes[0], series.form
+    doubts = (clocks.solutions[i].doubt_s for i in indexes if i in clocks.solutions)
+    series = replace(series, doubt_s=max(doubts, default=0.0))
     partial = form in (StampForm.YEARLESS, StampForm.CLOCK)  # the lane knows the rest
     law = clocks.law(index) if len(indexes) == 1 and not partial else None
     if law is not None:

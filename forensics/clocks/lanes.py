@@ -23,7 +23,9 @@ from .yearless import DAY_S, START_S, in_year, nearest_year
 EMBEDDED_LAYER = "embedded"
 """Instants that a message prints about itself; they anchor clocks and date nothing."""
 _AUDIT = regex.compile(r"audit\((\d{10}\.\d{3}):\d+\)")
-_TS = regex.compile(r"(?:^|[ {,])(?:ts=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))")
+_TS = regex.compile(r"(?:^|[ {,])(?:(?:ts|time)=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))")
+_OWN_STAMP = ("time=", "ts=")
+"""With which a line of logfmt begins."""
 _WOKEN = regex.compile(r"PM: (?:hibernation: )?(?:suspend|hibernation) exit\b")
 """kernel/power/suspend.c, hibernate.c; printk's clock stands still meanwhile."""
 _MAX_SERIES_ROWS = 200_000
@@ -169,14 +171,17 @@ def plausible(form: StampForm, seconds: float) -> bool:
 
 
 def embedded(event: Event) -> tuple[RawStamp, ...]:
-    """The instant that a message of the kernel's audit, a Go exporter (logfmt) or the kubelet prints about itself."""
-    if not event.stamps or event.channel == "engine":
+    """The instant that a message of the kernel's audit, a Go program (logfmt) or the kubelet prints about itself.
+
+    Of what an engine prints, only the stamp with which its message begins: the rest may be anybody's words.
+    """
+    if not event.stamps or (event.channel == "engine" and not event.text.startswith(_OWN_STAMP)):
         return ()
     audit = _AUDIT.search(event.text)
     if audit:
         stamp = stamps.instant(float(audit[1]), EMBEDDED_LAYER, 0.001)
     else:
-        found = _TS.search(event.text, endpos=1000)
+        found = (_TS.match if event.channel == "engine" else _TS.search)(event.text, endpos=1000)
         stamp = stamps.iso(found[1], EMBEDDED_LAYER) if found else None
     return (stamp,) if stamp else ()
 

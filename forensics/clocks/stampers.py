@@ -8,7 +8,9 @@ from typing import NamedTuple
 from ..model import Event, Samples, Scope, Source, StampForm
 from ..sources import host_in_path
 
-NODE_LAYERS = frozenset({"journal", "dmesg", "klog", "runtime", "nvidia-smi", "syslog", "host"})
+NODE_LAYERS = frozenset({
+    "journal", "dmesg", "klog", "runtime", "nvidia-smi", "syslog", "host", "systemctl", "systemctl-now",
+})  # fmt: skip
 """Layers written in the node's zone; all others are written by containers, in the container's zone."""
 _NODE_KINDS = frozenset(
     {"container_started", "container_terminated", "container_waiting", "container_state", "node_condition"}

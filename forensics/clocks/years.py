@@ -30,6 +30,13 @@ _MOST_VOTES = 64
 _PATH_DATE = regex.compile(r"(?<!\d)(20[0-9]{2})([-_]?)([01][0-9])\2([0-3][0-9])(?!\d{5})")
 _PREFIX_DATE = regex.compile(r"\W{0,3}(20[0-9]{2})([-/.])([01][0-9])\2([0-3][0-9])(?!\d)")
 """A date in front of a line that no envelope reads, as the prefix of a chat."""
+_DATE_INSIDE = regex.compile(
+    r"(?<![\d.])(20[0-9]{2})([-/.])([01][0-9])\2([0-3][0-9])(?:T| - | )([0-2][0-9]:[0-5][0-9]:[0-5][0-9])"
+)
+_READ = 400
+"""Characters of a message in which its own stamp may stand."""
+_WIDEST_ZONE_S = 14 * 3600.0
+_SAME_S = 2.0
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WEEKDAY = regex.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d")
 
@@ -155,8 +162,10 @@ def _clues(lanes: Lanes) -> dict[int, _Clues]:
                 for stamp in event.stamps:
                     if stamp.form in (StampForm.INSTANT, StampForm.LOCAL) and plausible(stamp.form, stamp.seconds):
                         clue.beside[nearest_year(own_s, stamp.seconds) - clue.turns[position]] += 1
-            elif clue.beside.total() < _MOST_VOTES and (printed := _year_in_front(event.raw, own_s)) is not None:
-                clue.beside[printed - clue.turns[position]] += 1
+            elif clue.beside.total() < _MOST_VOTES:
+                printed = _year_in_front(event.raw, own_s) or _year_inside(event.text, own_s)
+                if printed is not None:
+                    clue.beside[printed - clue.turns[position]] += 1
             if len(clue.weekdays) < _MOST_VOTES and (weekday := _WEEKDAY.search(event.raw[:160])):
                 clue.weekdays.append((position, _DAYS.index(weekday[1])))
     return found
@@ -170,6 +179,23 @@ def _year_in_front(line: str, own_s: float) -> int | None:
         return None
     year = nearest_year(own_s, date.seconds)
     return year if abs(in_year(own_s, year) - date.seconds) <= _CLOSE_S else None
+
+
+def _year_inside(text: str, own_s: float) -> int | None:
+    """The year of a date and time inside a message that says what its stamp says, perhaps in another zone.
+
+    Programs under journald print a stamp of their own (`time=2025-…`, `[GIN] 2025/…`). What a message tells of other
+    moments does not differ from its stamp by whole quarters of an hour.
+    """
+    for found in _DATE_INSIDE.finditer(text, endpos=_READ):
+        moment = stamps.iso(f"{found[1]}-{found[3]}-{found[4]} {found[5]}", "path")
+        if moment is None:
+            continue
+        year = nearest_year(own_s, moment.seconds)
+        apart_s = abs(in_year(own_s, year) - moment.seconds)
+        if apart_s <= _WIDEST_ZONE_S and abs(apart_s - 900 * round(apart_s / 900)) <= _SAME_S:
+            return year
+    return None
 
 
 def _turns(walls: Sequence[float]) -> list[int]:

@@ -111,7 +111,8 @@ def is_leak_like(points: Sequence[Point], scale: float) -> bool:
     few = len(points) < MIN_CLIMB_POINTS
     if len(points) < MIN_STEADY_POINTS or points[-1][0] - points[0][0] < (MIN_STEADY_S if few else MIN_CLIMB_S):
         return False
-    rise = median(v for _, v, _ in points[-3:]) - median(v for _, v, _ in points[:3])
+    ends = (points[:1], points[-1:]) if few else (points[:3], points[-3:])  # few rise from each to the next
+    rise = median(v for _, v, _ in ends[1]) - median(v for _, v, _ in ends[0])
     if rise < (0.1 if few else 0.03) * scale or (few and any(b[1] <= a[1] for a, b in pairwise(points))):
         return False
     third = len(points) // 3
@@ -216,7 +217,8 @@ def build(samples: Iterable[Samples], entities: Entities) -> tuple[Trend, ...]:
 def event_at(samples: Samples, point: Point) -> Event:
     """A point of a series as an event that a report can quote."""
     place = Locator.at(samples.source, point[2])
-    time = Timestamp(point[0], 1.0, Basis.EXACT)
+    open_s = samples.doubt_s
+    time = Timestamp(point[0], max(1.0, open_s), Basis.ZONE_ASSUMED if open_s > 1.0 else Basis.EXACT)
     return Event(place, "sample", "metrics", f"{samples.name} {point[1]:g}", scope=samples.scope, time=time)
 
 

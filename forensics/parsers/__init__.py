@@ -55,6 +55,7 @@ from . import (
     systemctl,
     systemd,
     timeseries,
+    typed_memory,
     unit_files,
 )
 from .log import Dialect
@@ -113,6 +114,7 @@ FORMATS: tuple[Format, ...] = (
     *nvidia_text.FORMATS,
     metrics.FORMAT,
     memory_loops.FORMAT,
+    typed_memory.FORMAT,
     *timeseries.FORMATS,
     *snapshot.FORMATS,
     sar.FORMAT,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import regex
 
-from . import k8s_event_rows, k8s_fragments, nvidia_csv
+from . import k8s_event_rows, k8s_fragments, nvidia_csv, typed_memory
 from .commands import is_command
 from .dates import is_time
 from .docker import is_ps_header
@@ -226,6 +226,7 @@ SHAPES: tuple[Shape, ...] = (
         lambda lines, i: lines[i].startswith("low ") and "".join(lines[i + 1 : i + 2]).startswith("high "),
         _matching(_COUNTER), exact=True,
     ),
+    Shape("typed memory", typed_memory.begins, typed_memory.goes_on, exact=True),
     Shape("host state", lambda lines, i: begins_output(lines[i]), _quiet),
 )  # fmt: skip
 
@@ -242,6 +243,7 @@ _HINT = re.compile(
     rb"\|[ ]+\d+[ ]+\S|\| MIG devices:|"
     rb"\xe2\x97\x8f |\xc3\x97 |\xe2\x97\x8b |"
     rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |(?:USER|UID) +PID|[ ]+PID |"
+    rb"[ \t|*-]{0,6}(?:20\d\d-\d\d-\d\d|[A-Z][a-z]{2} +\d{1,2}|\d\d:\d\d)[ :\t|,\w.=-]{1,60}\d ?[MG]i?B?[ \t|\r]*\n|"
     rb"[ ]+Local time: |low \d+\r?\n|```|\{code|\{noformat|[-#*=+>]{1,12} ?(?:\w+: ?)?"
     rb"(?:kubectl|oc|docker|nvidia-smi|journalctl|dmesg|free|df|ps|top|cat|ssh|systemctl|ray|curl|date)\b|==> |### |"
     rb"[\w.@:~/\[ -]{0,60}[$#%] (?:sudo )?"

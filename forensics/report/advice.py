@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
+from ..clocks.yearless import DAY_S
 from ..clocks.years import YEAR_S
 from ..diagnosis.rank import matches
 from ..model import Finding
@@ -160,8 +161,10 @@ def summary(
     fault = not well and d.verdict.cause.id != "insufficient_evidence"
     if not well:
         when = _when(start_s, end_s, attempts, t)
-        assumed = start_s is not None and any(f.time.uncertainty_s >= YEAR_S for f in d.verdict.decisive)
-        lines.append({"key": "when", "text": text.fill(t["summary"]["when_year"], {"when": when}) if assumed else when})
+        doubts_s = [f.time.uncertainty_s for f in d.verdict.decisive] if start_s is not None else []
+        year, day = max(doubts_s, default=0.0) >= YEAR_S, min(doubts_s, default=0.0) >= DAY_S
+        open_part = "when_year" if year else "when_day" if day else ""
+        lines.append({"key": "when", "text": text.fill(t["summary"][open_part], {"when": when}) if open_part else when})
     unseen = t["summary"]["impact_none" if well else "impact_unknown"]
     lines.append({"key": "impact", "text": impact(d.impact, t) or unseen})
     cause = _because(report, language) if fault else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
@@ -172,3 +173,35 @@ def test_a_long_collection(b: ModuleType) -> None:
     event = next(event for event in solved.events if event.locator.source == "kubectl/other.txt")
     assert event.time.earliest_s <= start + 60
     assert event.time.latest_s >= start + 60 + 3300
+
+
+def copied(b: ModuleType, line: str) -> object:
+    """A table whose file time is that of a copy made weeks later, and a line without a stamp."""
+    found = table(b, [("Killing", b.at("2026-05-06 02:58:40"))])
+    found.mtime_s = b.at("2026-05-28 12:00:00")
+    found.line(b.at(CAPTURE), line, (), "plain")
+    found.events[-1] = replace(found.events[-1], raw=line)
+    return found
+
+
+@pytest.mark.parametrize("line", [
+    "  MemoryPressure   True    Wed, 06 May 2026 00:00:12 -0300   Tue, 05 May 2026 23:58:31 -0300   KubeletHasInsufficientMemory",
+    "the last line is `2026-05-06T03:00:12.118Z INFO server: waiting`",
+    "2026-05-06 03:00:12 | some tool's own table",
+])  # fmt: skip
+def test_a_printed_date_beats_the_time_of_a_copy(b: ModuleType, line: str) -> None:
+    """What the bundle prints is near its capture, within a day of honest doubt; the file's time is the copy's."""
+    found = copied(b, line)
+    solved = b.solve(found)
+    (event,) = (event for event in solved.events if event.kind == "k8s_event")
+    assert abs(event.time.utc_s - found.truth[1]) < 60
+    assert event.time.uncertainty_s >= 86400
+
+
+@pytest.mark.parametrize("line", ["creationTimestamp: 2026-02-06T03:00:12Z", "valid until 2027-05-06 00:00:00", "no date"])
+def test_file_times_alone_leave_a_day_of_doubt(b: ModuleType, line: str) -> None:
+    """Where nothing else is dated, the file's time is taken, never to the second."""
+    solved = b.solve(copied(b, line))
+    (event,) = (event for event in solved.events if event.kind == "k8s_event")
+    assert event.time.utc_s == pytest.approx(b.at("2026-05-28 11:58:00"), abs=60)
+    assert event.time.uncertainty_s >= 86400

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from forensics.clocks import yearless
-from forensics.model import StampForm
+from forensics.model import Scope, StampForm
 from forensics.stamps import iso_utc
 
 
@@ -153,3 +153,42 @@ def test_times_of_day_are_of_the_newest_day(b: ModuleType, first_h: int) -> None
                 [((first_h + n) % 24 * 3600.0, 100.0 * n) for n in range(7)])  # fmt: skip
     solved = b.solve(loop, dated(b, iso_utc(end + 60)[:19].replace("T", " ")))
     assert list(solved.samples[0].stamps) == [end - 3600 * (6 - n) for n in range(7)]
+
+
+@pytest.mark.parametrize(("text", "year"), [
+    ('time=2024-11-20T12:00:00.482+02:00 level=WARN msg="slow" attempt=3', 2024),
+    ("[GIN] 2024/11/20 - 10:00:00 | 200 | 1.2s | 10.0.0.9 | POST /api/chat", 2024),
+    ("2024-11-20 11:30:01 | INFO | the program's own stamp, in another zone", 2024),
+    ("the certificate is valid from 2024-11-20 10:07:31 for one year", 2025),  # another moment
+    ("built 2024-03-02 10:00:00", 2025),
+])  # fmt: skip
+def test_the_stamp_that_a_message_begins_with_tells_the_year(b: ModuleType, text: str, year: int) -> None:
+    """A program under journald prints a date of its own; a date of another moment is no stamp."""
+    log = b.Print("journal.txt")
+    true_s = b.at("2024-11-20 10:00:00")
+    log.line(true_s, text, (b.stamp(b.YEARLESS, "journal", true_s),), "host")
+    assert b.clock(b.solve(log, dated(b, "2026-06-01 00:00:00")), "journal.txt", "journal").year == year
+
+
+def test_the_offset_that_an_engine_prints_at_the_beginning_of_its_message(b: ModuleType) -> None:
+    """It ties the journal around it to UTC, the kernel's lines with it; an instant further on may be anybody's."""
+    kernel = b.at("2025-10-11 19:40:58")
+
+    def printed(form: str) -> object:
+        log = b.Print("journal.txt", scope=Scope(host="nuc15"))
+        for second, text in ((-40, form), (1, form)):
+            own = stamps_iso(kernel + second)
+            log.line(kernel + second, text.format(own), (b.stamp(b.YEARLESS, "journal", kernel + second, "Europe/Berlin"),), "engine")
+        log.line(kernel, "Out of memory", (b.stamp(b.YEARLESS, "journal", kernel, "Europe/Berlin"),), "kernel")
+        return b.solve(log), log
+
+    solved, log = printed('time={} level=INFO msg="x"')
+    assert [abs(error) <= 1 for error in b.errors(solved, log)] == [True] * 3
+    assert max(event.time.uncertainty_s for event in solved.events) < 60
+    solved, log = printed("the client said ts={}")
+    assert b.clock(solved, "journal.txt", "journal").zone == "UTC"
+
+
+def stamps_iso(seconds: float) -> str:
+    """An instant as a clock in Berlin's summer prints it."""
+    return iso_utc(seconds + 7200)[:19] + ".100+02:00"

@@ -107,3 +107,15 @@ def test_a_file_of_a_century(b: ModuleType) -> None:
 def test_an_hour_that_is_shown_twice(zone: str, moment: tuple[int, ...], shown: str) -> None:
     """In autumn 02:00 to 03:00 comes once in summer time and once in winter time."""
     assert zones.shown_twice(zone, at(*moment)) == shown
+
+
+def test_the_journal_below_a_unit_s_status_is_of_its_zone(b: ModuleType) -> None:
+    """`systemctl status` prints the zone in its first lines only; the lines of the journal below are of that node."""
+    stop = b.at("2026-06-12 13:13:10")
+    status = b.Print("status.txt", scope=Scope(host="waka"))
+    status.line(stop + 90, "failed", (b.stamp(b.LOCAL, "systemctl", stop + 90, "Asia/Tokyo", printed="JST"),), "systemd", "unit_state")
+    for second, text in ((0, "Stopping"), (90, "Killing")):
+        status.line(stop + second, text, (b.stamp(b.YEARLESS, "journal", stop + second, "Asia/Tokyo"),), "systemd")
+    solved = b.solve(status)
+    assert b.errors(solved, status) == [0, 0, 0]
+    assert max(event.time.uncertainty_s for event in solved.events) <= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import replace
 from random import Random
 from types import ModuleType
 
@@ -9,6 +11,7 @@ import pytest
 
 from forensics.diagnosis import trends
 from forensics.diagnosis.trends import Point
+from forensics.model import Samples, Scope, StampForm
 
 TOTAL = 80_000.0
 
@@ -147,3 +150,10 @@ def test_flat_traffic(b: ModuleType, values: list[float], flat: bool | None) -> 
     w.series("requests_running", [(60.0 * i, v) for i, v in enumerate(values)])
     assert trends.flat_traffic(w.samples, b.T0, b.T0 + 3600) is flat
     assert trends.flat_traffic([], b.T0, b.T0 + 3600) is None
+
+
+def test_a_point_has_the_doubt_of_its_series() -> None:
+    """Where nothing ties a table to UTC, a point of it is not exact either."""
+    series = Samples("gpu_memory_used_mib", "a.csv", Scope(), StampForm.INSTANT, "typed", array("q", [2]), array("d", [9.0]), array("d", [1.0]))
+    assert trends.event_at(series, (9.0, 1.0, 2)).time.uncertainty_s == 1.0
+    assert trends.event_at(replace(series, doubt_s=50400.0), (9.0, 1.0, 2)).time.uncertainty_s == 50400.0

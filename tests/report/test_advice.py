@@ -8,6 +8,7 @@ import pytest
 
 from forensics import analyze
 from forensics.report.advice import told as told_by
+from forensics.report.render import render
 from forensics.signatures.model import Condition
 
 HUB = "ERROR 05-12 08:00:06 [core.py:718] "
@@ -114,3 +115,19 @@ def test_something_ended_is_said_only_where_it_did(tmp_path: Path, text: str, en
     assert report.diagnosis.verdict.cause.id == "insufficient_evidence"
     assert told_by(report, "summary", "en").startswith("Something ended") is ended
     assert told_by(report, "summary", "zh").startswith("确实有东西挂了") is ended
+
+
+TYPED = "# It grows\n\nvLLM 0.11.0\n\n{head}\n{rows}\n"
+
+
+def test_a_climb_that_was_typed_says_from_where_to_where_and_that_its_day_is_assumed(tmp_path: Path) -> None:
+    """Times of day alone: the climb is a fact, the day is the file's; no restart is told that nobody showed."""
+    rows = "".join(f"{2 * hour:02d}:30 - {10000 + 5000 * hour} MiB\n" for hour in range(7))
+    file = tmp_path / "issue.md"
+    file.write_text(TYPED.format(head="RSS of the server:", rows=rows + "13:11 OOMKilled (exit code 137)"), encoding="utf-8")
+    report = analyze(file)
+    assert report.diagnosis.verdict.cause.id == "host_oom.leak"
+    page = render(report, "md")
+    assert "(day assumed)" in page
+    assert "from 14.65 GiB to 39.06 GiB" in page
+    assert "restart" not in told_by(report, "summary", "en")

@@ -244,8 +244,9 @@ def _total(case: Case, column: Samples) -> float | None:
 
 
 def _climb_fields(segment: list[trends.Point], unit: str) -> dict[str, float]:
-    first = median(v for _, v, _ in segment[:3])
-    last = median(v for _, v, _ in segment[-3:])
+    near = 3 if len(segment) >= trends.MIN_CLIMB_POINTS else 1  # of a few points each is far from the next
+    first = median(v for _, v, _ in segment[:near])
+    last = median(v for _, v, _ in segment[-near:])
     return {
         f"start_{unit}": round(first, 1),
         f"end_{unit}": round(last, 1),
