@@ -134,10 +134,14 @@ class Hints:
         for event in lanes.events:
             if event.channel in _PROGRAMS and _SIGKILLED.search(event.text[:_READ]):
                 told[event.locator.source].append(event.locator.order)
+        solved = [lane for lane in lanes.lanes if lane.ordered and lane.index in self.network.solutions]
+        own = {lane.key.source for lane in solved if lane.key.layer == "engine"}
         self.engines += [
             self._engine(lane, told[lane.key.source])
-            for lane in lanes.lanes
-            if lane.key.layer == "engine" and lane.ordered and lane.index in self.network.solutions
+            for lane in solved
+            if lane.key.layer == "engine"
+            # TGI's own stamps have a zone, and are no layer of their own
+            or (told[lane.key.source] and lane.key.source not in own and lane.key.form is StampForm.INSTANT)
         ]
 
     def _engine(self, lane: Lane, told_killed: Sequence[int]) -> _Engine:
@@ -189,6 +193,9 @@ class Hints:
             wall = lane.walls[position]
             if len(killed) == self.victims == 1 and _hits_engine(event):
                 yield Hint("killed engine", wall, killed[0] - _KILLED_S, killed[0] + _TOLD_S, EXACT)
+            elif not killed and len(self.engines) == self.victims == 1 and _hits_engine(event):
+                last_s = self.engines[0].last_s
+                yield Hint("silent end", wall, last_s - 2, last_s + _AT_ONCE_S, EXACT)
             for engine in self.engines:
                 if event.kind == "container_started":
                     yield Hint(f"start {wall}", wall, engine.first_s - TO_FIRST_LINE_S, engine.first_s + 2, 0.7)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..model import Event
+from ..model import Event, StampForm
 from .case import Case
 from .entities import CLUSTER_NAME, ENGINE_COMM, shown_as_engine, words_of
 from .placing import workload_of
@@ -20,7 +20,10 @@ _NAMED = (
 )  # fmt: skip
 _STATES = ("docker_state", "container_state", "unit_state", "unit_restart", "pod_status")
 """Kinds that say whether something runs, or how often it was restarted."""
+_OF_MACHINES = frozenset({"kernel", "nvidia", "oomd"})
 _RUNNING = frozenset({"running", "Running", "active"})
+LONG_PAST_S = 3 * 86400.0
+"""What happened this long before all that the bundle shows at work is history."""
 
 
 def may_be_engine(case: Case, entity: str) -> bool:
@@ -76,6 +79,22 @@ def is_elsewhere(case: Case, event: Event) -> bool:
     if case.entities.of(event) or not case.lives:
         return False
     return all(case.nodes.apart(life.entity, event) for life in case.lives)
+
+
+def is_past(case: Case, fault: Event) -> bool:
+    """True for a machine's fault days before the first sign of an engine that then worked: kernel logs hold months."""
+    if fault.channel not in _OF_MACHINES or fault.time.utc_s is None or is_shaky(case, fault):
+        return False
+    starts = [life.start.time for life in case.lives]
+    worked = any(life.last_activity is not None for life in case.lives)
+    return worked and all(t.utc_s is not None and t.earliest_s - fault.time.latest_s > LONG_PAST_S for t in starts)
+
+
+def is_shaky(case: Case, event: Event) -> bool:
+    """True for a stamp without a year that nothing ties to UTC."""
+    return any(
+        stamp.form is StampForm.YEARLESS and case.shaky(event.locator.source, stamp.layer) for stamp in event.stamps
+    )
 
 
 def tells_of_one(case: Case, event: Event) -> bool:

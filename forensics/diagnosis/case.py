@@ -87,6 +87,8 @@ class Case:
         if key not in self._templates:
             known = [event for event in self.of_kind("pod_spec") if event.fields.get("workload_kind")]
             found = templates.spec_of(known, self.entities.members(entity)) if known else None
+            if key.startswith("unit:"):
+                found = self.specs.get(f"{key.partition('@')[0]}@")  # `vllm@.service` describes all its instances
             self._templates[key] = found or (self.specs.get("") if self._is_alone(key) else None)
         return self._templates[key]
 

@@ -28,7 +28,7 @@ LINGER_S = 180.0
 RESTART_S = 600.0
 """A restart follows its death within this, back-off and pulling of the image included."""
 PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill", "kubelet.probe_unhealthy")
-HEALTH_KILLS = ("runtime.autoheal_restart",)
+HEALTH_KILLS = ("runtime.autoheal_restart", "runtime.sagemaker_ping_failed")
 """Who ends a container for its health check where there is no kubelet, and says so."""
 STOP_SIGNATURES = (
     "k8s.stopping_container",
@@ -230,10 +230,15 @@ def _add(drafts: list[_Draft], event: Event, entity: str, is_kill: bool, lives: 
 
 
 def _of_another_container(draft: _Draft, event: Event) -> bool:
-    """True when the kernel kills in one container after another: in a restart loop each kill is a death of its own.
+    """True when the kernel kills in one container after another, or the main process of a unit exits once more.
 
-    Those of one moment are one death: a kill at the pod's limit takes all its containers.
+    In a restart loop each is a death of its own. Kills of one moment are one death: one at the pod's limit takes all
+    its containers.
     """
+    if event.fields.get("process") == "main":
+        told = (e for e in draft.witnesses if e.locator.source == event.locator.source)
+        ends = (e.time.utc_s for e in told if e.fields.get("process") == "main")
+        return any(end is not None and abs((event.time.utc_s or end) - end) > SAME_KILL_S for end in ends)
     if event.kind != "kernel_oom" or not event.scope.container_id or event.time.utc_s is None:
         return False
     return any(

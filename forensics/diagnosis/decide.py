@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ..model import Event, Finding, Locator, Samples, Source, StampForm
+from ..model import Event, Finding, Locator, Samples, Source
 from ..signatures import Library
 from . import bystanders, engines, facts, gaps, impact, jobs, ledger, lives, placing, platforms, rank, rules, trends
 from . import deaths as death_stage
@@ -133,30 +133,23 @@ def _told_to_stop(death: Death) -> bool:
     return death.exit_code == 143 or (life is not None and life.shutdown is not None and life.ready is None)
 
 
-def _shaky(case: Case, event: Event) -> bool:
-    """True for a stamp without a year that nothing ties to UTC."""
-    return any(
-        stamp.form is StampForm.YEARLESS and case.shaky(event.locator.source, stamp.layer) for stamp in event.stamps
-    )
-
-
 RETOLD_S = 300.0
 NODE_GONE = (
     "host.spot_interruption", "k8s.node_not_ready", "k8s.node_shutdown", "kubelet.shutdown", "systemd.shutdown",
 )  # fmt: skip
 """What says that a node was taken away."""
 CRASH_LOOP = 3
-STALE_S = 3 * 86400.0
 
 
 def _stale(case: Case, death: Death) -> bool:
     """An exit that only a status remembers, days before everything else: a service that works since is no incident."""
     if death.life is not None or not death.time_s:
         return False
-    if death.witnesses and all(_shaky(case, event) for event in death.witnesses):
+    if death.witnesses and all(bystanders.is_shaky(case, event) for event in death.witnesses):
         return False  # its year is a guess
     working = [life.last_activity for life in case.lives if life.last_activity is not None]
-    return any(event.time.utc_s is not None and event.time.utc_s - death.time_s > STALE_S for event in working)
+    long_after_s = death.time_s + bystanders.LONG_PAST_S
+    return any(event.time.utc_s is not None and event.time.utc_s > long_after_s for event in working)
 
 
 def _orderly(case: Case, death: Death) -> bool:

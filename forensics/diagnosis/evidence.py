@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..model import Finding, Role
+from ..model import Finding, Role, StampForm
 from . import jobs
 from .case import Case
 from .entities import ENGINE_COMM
@@ -66,7 +66,7 @@ def same_fact(one: Finding, other: Finding) -> bool:
         return False
     a, b = one.time, other.time
     if a.utc_s is not None and b.utc_s is not None:
-        slack = SAME_FACT_S + min(a.uncertainty_s + b.uncertainty_s, 600.0)
+        slack = SAME_FACT_S + (0.0 if _one_clock(one, other) else min(a.uncertainty_s + b.uncertainty_s, 600.0))
         if abs(a.utc_s - b.utc_s) > slack:
             return False
     elif one.locator.source == other.locator.source:
@@ -74,6 +74,12 @@ def same_fact(one: Finding, other: Finding) -> bool:
     return all(
         one.fields.get(key) == value for key, value in other.fields.items() if key in one.fields and key in _IDENTITY
     )
+
+
+def _one_clock(one: Finding, other: Finding) -> bool:
+    """True for two lines of one file with the same kind of stamp: the time between them is known, whatever the year."""
+    first, second = ([(s.layer, s.form) for s in f.event.stamps if s.form is not StampForm.AGE] for f in (one, other))
+    return one.locator.source == other.locator.source and bool(first) and first == second
 
 
 _IDENTITY = frozenset({"victim_pid", "xid", "exit_code", "tried_to_allocate_gib", "pid", "container_id"})

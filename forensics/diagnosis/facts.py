@@ -389,7 +389,7 @@ def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     if counted:
         facts["restart_count"] = max(int(event.fields["restart_count"]) for event in own or counted)
     estimate = load_time(case, incident.deaths[0]) if incident.deaths else None
-    if estimate is not None and "probe_budget_s" in facts:
+    if estimate is not None and {"probe_budget_s", "start_timeout_s"} & facts.keys():
         for name in estimate.keys() & {"load_time_s", "earlier_load_time_s"}:
             facts.setdefault(name, estimate[name])
     for ledger in build(case, incident)[:1]:

@@ -94,7 +94,8 @@ def _survived(case: Case, finding: Finding) -> bool:
     comm = str(finding.event.fields.get("victim_comm") or "")
     if comm and not owner and case.lives and not ENGINE_COMM.search(comm):
         return True
-    return bystanders.is_elsewhere(case, finding.event) or _outlived(case, finding.event)
+    event = finding.event
+    return bystanders.is_elsewhere(case, event) or bystanders.is_past(case, event) or _outlived(case, event)
 
 
 def _outlived(case: Case, fault: Event) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from ..clocks import zones
-from ..model import Basis, Event, Finding
+from ..model import Basis, Event, Finding, StampForm
 from .case import Case
 from .deaths import ONE_INCIDENT_S
 from .entities import LOG_CHANNELS
@@ -17,6 +17,8 @@ SURE_S = 5.0
 """Times less certain than this make no duration."""
 START_SURE_S = 30.0
 LONGEST_DELAY_S = 3600.0
+ONE_STEP_S = 60.0
+"""A clock that is set, or changes to summer time, jumps by more; what its solution bends is less."""
 LONGEST_GRACE_S = 60.0
 
 
@@ -57,6 +59,7 @@ def _is_counted_stop(event: Event) -> bool:
 
 
 _STARTING = "Starting "
+_AGE = StampForm.AGE
 
 
 def _timeouts_s(case: Case, incident: Incident) -> dict[str, float]:
@@ -115,10 +118,18 @@ def seconds_between(first: Finding, then: Finding) -> float | None:
 
 
 def _by_one_clock_s(first: Event, then: Event) -> float | None:
-    """Seconds between two dated lines of one file, which are right however wrong its clock is."""
+    """Seconds between two dated lines of one file, which are right however wrong its clock is.
+
+    As they are printed, where both print them alike and no change of the clock lies between.
+    """
     a, b = first.time, then.time
     dated = a.utc_s is not None and b.utc_s is not None and Basis.FILE_ORDER not in (a.basis, b.basis)
-    return (b.utc_s or 0.0) - (a.utc_s or 0.0) if dated and first.locator.source == then.locator.source else None
+    if not dated or first.locator.source != then.locator.source:
+        return None
+    solved_s = (b.utc_s or 0.0) - (a.utc_s or 0.0)
+    pairs = zip(first.stamps, then.stamps, strict=False)
+    printed = [y.seconds - x.seconds for x, y in pairs if (x.layer, x.form) == (y.layer, y.form) and x.form is not _AGE]
+    return printed[0] if printed and abs(printed[0] - solved_s) < ONE_STEP_S else solved_s
 
 
 def _detection_delay_s(incident: Incident, root: Finding | None) -> float | None:

@@ -2,8 +2,9 @@
 
 Shapes: EC2 `describe-spot-instance-requests`, `describe-instances` (`StateReason`), `describe-instance-status`
 (`Events`) and the instance action of its metadata, EventBridge (`detail-type`), Compute Engine operations
-(`operationType`), Azure scheduled events (`EventType`). One key of each notice says what happened; its siblings say
-when, and in words.
+(`operationType`), Azure scheduled events (`EventType`), SageMaker `describe-endpoint` (`FailureReason`; its times are
+not that of the failure) and `describe-endpoint-config` (how long a start may take). One key of each notice says what
+happened; its siblings say when, and in words.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from ..model import Event, Locator, Parsed
 from ..sources import Format, Head
 from .envelopes.shippers import moment
 from .json_yaml import read_json
-from .located import Array, Object, text_at
+from .k8s_values import known
+from .located import Array, Object, int_at, text_at
 
-_TELLING = ("Code", "detail-type", "operationType", "EventType", "action")
+_TELLING = ("Code", "detail-type", "operationType", "EventType", "action", "FailureReason")
 """Keys that say what happened, by a word of the cloud's list."""
 _IN_WORDS = ("Message", "Description", "statusMessage")
 _WHEN = ("UpdateTime", "time", "startTime", "insertTime", "NotBefore")
+_START_CHECK = "ContainerStartupHealthCheckTimeoutInSeconds"
 _MARK = regex.compile(
-    r'"(?:SpotInstanceRequests|InstanceStatuses|StateReason|StateTransitionReason|detail-type|operationType|EventType)"\s*:'
+    r'"(?:SpotInstanceRequests|InstanceStatuses|StateReason|StateTransitionReason|EndpointStatus|ContainerStartupHealthCheckTimeoutInSeconds|detail-type|operationType|EventType)"\s*:'
     r'|"action"\s*:\s*"(?:terminate|stop|hibernate)"\s*,\s*"time"'
 )
 _CODE_IN_WORDS = regex.compile(r'"Code"\s*:\s*"(?:instance|system|marked-for|Server\.|Client\.)[\w.-]+"')
@@ -48,6 +51,13 @@ def _notices(value: Any, source: str) -> Iterator[Event]:
         line = value.lines.get(key, value.line)
         told = f'"{key}": "{value[key]}"' + (f" {words}" if words else "")
         yield Event(Locator(source, line, line), "log", "host", told, (stamp,) if stamp else (), raw=told)
+    if _START_CHECK in value:
+        line = value.lines.get(_START_CHECK, value.line)
+        seconds = int_at(value, _START_CHECK)
+        yield Event(
+            Locator(source, line, line), "pod_spec", "host", f"{_START_CHECK}: {seconds}",
+            fields=known({"health_period_s": seconds, "health_failure": 1, "health_action": "stop"}),
+        )  # fmt: skip
     for item in value.values():
         yield from _notices(item, source)
 

@@ -330,7 +330,10 @@ def ago(text: str) -> RawStamp | None:
 
 _DOCKER_PS = frozenset({"NAMES", "STATUS"})
 _CRICTL_PS = ("CONTAINER", "IMAGE", "CREATED", "STATE", "NAME", "ATTEMPT")
-_EXITED = regex.compile(r"Exited \((?P<code>-?\d{1,9})\) (?P<ago>.*)")
+_EXITED = regex.compile(r"(?:Exited|Restarting) \((?P<code>-?\d{1,9})\) (?P<ago>.*)")
+_STATUS = regex.compile(r"(?:Up|Exited|Created|Restarting|Removal|Removing|Dead|Paused)\b")
+_JOINED = regex.compile(rf"(?<= ago) (?={_STATUS.pattern})")
+"""Where the columns `CREATED` and `STATUS` of a table lost their gap: it was typed off, or pasted through a chat."""
 
 
 def is_ps_header(header: Header) -> bool:
@@ -353,17 +356,19 @@ def read_ps(text: str, source: str) -> Parsed:
         if new is not None:
             header = new
         elif header is not None and line.strip():
-            cells = header.cells(line.rstrip())
+            cells = header.cells(_JOINED.sub("  ", line.rstrip()))
             place = Locator(source, number, number)
             events += _docker_row(cells, place) if "STATUS" in cells else _crictl_row(cells, place)
     return quoted(events, lines)
 
 
 def _docker_row(cells: Mapping[str, str], place: Locator) -> Iterator[Event]:
-    name, said = cells.get("NAMES", ""), cells["STATUS"]
+    name, said = cells["NAMES"] or cells.get("PORTS", ""), cells["STATUS"]  # who has no ports leaves their cell empty
+    if not _STATUS.match(said):
+        return  # the columns cannot be told apart
     exited = _EXITED.match(said)
     code = int(exited["code"]) if exited else None
-    status = "exited" if exited else "running" if said.startswith("Up") else said.partition(" ")[0].lower()
+    status = "running" if said.startswith("Up") else said.partition(" ")[0].lower()
     stamp = ago(exited["ago"] if exited else said)
     yield Event(
         place, "docker_state", "runtime", f"container {name} {status}: exit_code={shown(code)}",

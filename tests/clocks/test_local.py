@@ -358,6 +358,32 @@ def test_the_kernels_only_kill_of_an_engine_is_the_one_that_the_engine_tells_of(
     assert b.clock(b.solve(engine, journal), "journal.txt", "journal").zone == zone
 
 
+@pytest.mark.parametrize(("gap_s", "zone"), [(3.0, "UTC+02:00"), (400.0, "UTC")])
+def test_the_kernels_only_kill_of_an_engine_ends_a_log_that_says_nothing(b: ModuleType, gap_s: float, zone: str) -> None:
+    """A log that only stops, and a kill seconds later in some zone; minutes later it proves nothing."""
+    start = b.at("2026-05-06 09:38:30")
+    engine = engine_log(b, [start + 6 * i for i in range(21)])
+    journal = b.Print("journal.txt", scope=Scope(host="spark-7"))
+    true_s = start + 120 + gap_s
+    stamps = (b.stamp(b.YEARLESS, "journal", true_s, "Europe/Berlin"),)
+    journal.line(true_s, b.message(1), stamps, "kernel", "kernel_oom", victim_comm="VLLM::EngineCor")
+    assert b.clock(b.solve(engine, journal), "journal.txt", "journal").zone == zone
+
+
+@pytest.mark.parametrize("told", ["Shard process was signaled to shutdown with signal 9 rank=1", "Shutting down shards"])
+def test_an_engine_whose_stamps_have_a_zone_ties_the_node(b: ModuleType, told: str) -> None:
+    """TGI prints its times in UTC and says so: the journal in local time meets it at the only kill."""
+    start = b.at("2026-05-06 09:38:30")
+    tgi = b.Print("tgi.log")
+    for serial in range(6):
+        text = told if serial == 5 else b.message(serial)
+        tgi.line(start + 10 * serial, text, (b.stamp(b.INSTANT, "prefix", start + 10 * serial),), "engine")
+    syslog = b.Print("syslog", scope=Scope(host="a6000-2"))
+    stamps = (b.stamp(b.YEARLESS, "journal", start + 50, "Europe/Berlin"),)
+    syslog.line(start + 50, b.message(9), stamps, "kernel", "kernel_oom", victim_comm="pt_main_thread")
+    assert (b.clock(b.solve(tgi, syslog), "syslog", "journal").zone == "UTC+02:00") is ("signal 9" in told)
+
+
 def test_a_unit_that_tells_of_a_kill_ties_its_journal(b: ModuleType) -> None:
     """`dmesg` in seconds since boot, recorded by `uptime`, and a journal in local time, without one line in common."""
     killed = b.at("2026-06-09 20:14:31")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from forensics.diagnosis import evidence
-from forensics.model import Basis, Scope
+from forensics.model import Basis, RawStamp, Scope, StampForm
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=40122, name=VLLM::EngineCor, GPU has fallen off the bus."
 
@@ -297,6 +298,32 @@ def test_a_unit_that_is_never_ready_in_time(b: ModuleType, runs: int) -> None:
     if runs > 1:
         assert len(found.incidents[0].deaths) == runs
         assert not any("█" in d.life.end.text for d in found.incidents[0].deaths if d.life)
+
+
+@pytest.mark.parametrize(("uncertainty_s", "every_s"), [(0.001, 195), (366 * 86400.0, 195), (366 * 86400.0, 75)])
+def test_each_lap_of_a_loop_counts_whatever_the_year(b: ModuleType, uncertainty_s: float, every_s: int) -> None:
+    """Lines of one journal, with stamps without a year: the first timeout is the cause, and each exit is a death."""
+    w = b.World()
+    unit = Scope(unit="chat@a.service")
+    w.add("chat@.service", None, "unit chat@.service spec", "pod_spec", "systemd", Scope(unit="chat@.service"),
+          start_timeout_s=60)  # fmt: skip
+    for n in range(3):
+        begin = every_s * n
+        w.start("journal", begin + 1, unit, ready=False, loaded=False)
+        for second, text, kind in (
+            (60, "chat@a.service: start operation timed out. Terminating.", "log"),
+            (64, "chat@a.service: Main process exited, code=killed, status=15/TERM", "unit_exit"),
+        ):
+            moment = b.at(begin + second, uncertainty_s - n)  # the last is the surest, as after a solved clock
+            fields = {"code": "killed", "status": 15, "process": "main"} if kind == "unit_exit" else {}
+            w.add("journal", moment, text, kind, "systemd", unit, **fields)
+            stamp = RawStamp(StampForm.YEARLESS, "journal", 1000.0 + begin + second, 1.0)
+            w.events[-1] = replace(w.events[-1], stamps=(stamp,))
+    found = w.diagnosis()
+    assert found.first_cause is not None
+    assert found.first_cause.event.stamps[0].seconds == 1060.0
+    assert len(found.incidents[0].deaths) == 3
+    assert found.key_facts["start_timeout_s"] == 60
 
 
 def test_a_second_is_nothing_where_the_year_is_not_known(b: ModuleType) -> None:

@@ -682,3 +682,18 @@ def test_a_bystanders_image_hides_no_saturation(b: ModuleType, pod: str, full: i
     w.add("pods.txt", None, "container app waiting: ImagePullBackOff", "container_waiting", "k8s",
           Scope(pod=pod, container="app"), reason="ImagePullBackOff")  # fmt: skip
     assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("days", "serves", "healthy"), [(8, True, True), (1, True, False), (8, False, False)])
+def test_a_fault_of_weeks_ago_is_history(b: ModuleType, days: int, serves: bool, healthy: bool) -> None:
+    """`dmesg` holds months: an engine that began days after a fault, and works, did not end of it.
+
+    One that began soon after it may have replaced what died of it, and one that never works proves nothing.
+    """
+    w = b.World()
+    w.add("dmesg", -days * 86400.0, "NVRM: Xid (PCI:0000:c1:00): 79, pid=60231, name=python3, GPU has fallen off the bus.",
+          "xid", "kernel", xid=79)  # fmt: skip
+    w.start("chat.log", 0, ready=serves)
+    if serves:
+        w.answer("chat.log", 300)
+    assert (verdict(w)[0] == "healthy") is healthy

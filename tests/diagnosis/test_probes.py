@@ -382,3 +382,21 @@ def test_an_age_that_nothing_dates_tells_no_beginning(b: ModuleType) -> None:
     incident = w.diagnosis().incidents[0]
     assert incident.hypotheses[0].cause.id == "external_sigkill"
     assert incident.start_s == b.T0 + 3500
+
+
+@pytest.mark.parametrize(("lasted_s", "allowed_s", "cause"), [
+    (580, 600, "probe_restart_storm"), (580, None, "insufficient_evidence"), (60, 600, "insufficient_evidence"),
+])  # fmt: skip
+def test_an_endpoint_whose_start_takes_too_long(b: ModuleType, lasted_s: int, allowed_s: int | None, cause: str) -> None:
+    """SageMaker gives up on a loading container; it says the same of one that broke long before its time was over."""
+    w = b.World()
+    w.add("endpoint.json", None, '"FailureReason": "The primary container for production variant blue did not pass the '
+          'ping health check. Please check CloudWatch logs for this endpoint."', channel="host")  # fmt: skip
+    if allowed_s is not None:
+        w.add("config.json", None, "ContainerStartupHealthCheckTimeoutInSeconds", "pod_spec", "host",
+              health_period_s=allowed_s, health_failure=1, health_action="stop")  # fmt: skip
+    for begin in (0, 700):
+        w.start("blue.log", begin, loaded=False)
+        w.add("blue.log", begin + lasted_s, "Loading safetensors checkpoint shards:  60% Completed | 30/50 [09:30<06:20, 19.00s/it]")
+    found = w.diagnosis()
+    assert found.verdict.cause.id == cause

@@ -61,3 +61,14 @@ def test_recognised_by_its_keys() -> None:
     assert cloud_notices.sniff(make_head("x.json", REQUEST.encode(), True)) == 60
     assert cloud_notices.sniff(make_head("x.json", b'{"error": {"Code": "bad"}}', True)) == 0
     assert cloud_notices.sniff(make_head("x.txt", b'the "EventType": "Preempt" of Azure', True)) == 0
+
+
+def test_an_endpoint_that_failed_and_how_long_its_start_may_take() -> None:
+    """SageMaker says that the container did not answer in time; another answer has the time that it was given."""
+    text = '{"EndpointName": "chat", "EndpointStatus": "Failed", "FailureReason": "It did not pass the ping health check."}'
+    (failed,) = cloud_notices.read(text, "endpoint.json").events
+    assert failed.text == '"FailureReason": "It did not pass the ping health check."'
+    text = '{"ProductionVariants": [{"VariantName": "blue", "ContainerStartupHealthCheckTimeoutInSeconds": 900}]}'
+    (spec,) = cloud_notices.read(text, "config.json").events
+    assert (spec.kind, spec.fields["health_period_s"]) == ("pod_spec", 900)
+    assert all(cloud_notices.sniff(make_head("x.json", told.encode(), True)) == 60 for told in (text, '{"EndpointStatus": "Failed"}'))

@@ -247,3 +247,21 @@ def test_ps_with_columns_of_the_readers_choice(columns: tuple[str, ...]) -> None
     assert docker.PS.sniff(make_head("ps.txt", text.encode(), True)) > 90
     (row,) = docker.read_ps(text, "ps.txt").events
     assert (row.scope.container, row.fields["exit_code"]) == ("chat", 139)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ('a1b2c3   vllm:0.15   "vllm serve"   43 minutes ago Up 43 minutes (healthy)  0.0.0.0:80->80/tcp   chat', ("running", None)),
+        ('a1b2c3   vllm:0.15   "vllm serve"   2 days ago Exited (137) 3 minutes ago  chat', ("exited", 137)),
+        ('a1b2c3   vllm:0.15   "vllm serve"   2 days ago   Restarting (1) 5 seconds ago  chat', ("restarting", 1)),
+        ('a1b2c3 vllm:0.15 "vllm serve" 2 days ago Up 2 days 0.0.0.0:80->80/tcp chat', None),
+    ],
+)  # fmt: skip
+def test_docker_ps_without_its_columns(row: str, told: tuple[str, int | None] | None) -> None:
+    """Typed off or pasted through a chat, the columns of a table do not line up; who runs did not end."""
+    header = "CONTAINER ID   IMAGE       COMMAND        CREATED        STATUS                  PORTS     NAMES\n"
+    read = docker.read_ps(header + row + "\n", "ps").events
+    assert [(e.fields["status"], e.fields.get("exit_code"), e.scope.container) for e in read] == (
+        [(*told, "chat")] if told else []
+    )

@@ -22,6 +22,10 @@ HEALTH_KILL_S = 60.0
 _LOADED = (Phase.SERVING, Phase.DRAINING)
 SAME_SPAN_S = 5.0
 NOT_FOUND = 404
+MOSTLY = 0.8
+"""A run ended with its budget when it lasted for this share of it: a log begins late, and its last line is no end."""
+_ASKED = ("runtime.sagemaker_ping_failed",)
+"""Who gives up in the same words on a container that broke by itself."""
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
@@ -51,8 +55,9 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     if phase == "loading" and budget is not None and needed is not None and needed > budget and spec is not None:
         period = float(spec.fields.get(f"{probe}_period_s") or 10)
         delay = float(spec.fields.get(f"{probe}_delay_s") or 0)
-        threshold = int(-(-(1.2 * needed - delay) // period))
-        yield conclude("probe_budget_short", spec, {**fields, "failure_threshold_needed": threshold}, (kill,))
+        if spec.fields.get(f"{probe}_failure") != 1:  # one span is granted: there is no count to raise
+            fields["failure_threshold_needed"] = int(-(-(1.2 * needed - delay) // period))
+        yield conclude("probe_budget_short", spec, fields, (kill,))
 
 
 def _budget_met(case: Case, death: Death) -> Iterator[Finding]:
@@ -70,7 +75,7 @@ def _budget_met(case: Case, death: Death) -> Iterator[Finding]:
         if probe == "health" and spec.fields.get("health_action", "none") == "none":
             continue  # docker leaves an unhealthy container alone
         up_s = round(stop_s - start_s, 1)
-        if 0.8 * budget_s <= up_s <= budget_s + 2 * DEFAULT_GRACE_S:
+        if MOSTLY * budget_s <= up_s <= budget_s + 2 * DEFAULT_GRACE_S:
             fields: dict[str, Any] = {"probe": probe, "probe_budget_s": budget_s, "uptime_s": up_s}
             fields.update(load_time(case, death) or {})
             yield conclude("probe_budget_met", life.shutdown.event, fields, (life.shutdown,))
@@ -141,6 +146,7 @@ def _known(**values: float | None) -> dict[str, float]:
 def probe_kill_of(case: Case, death: Death) -> Finding | None:
     """The probe kill that ended this death's container, if any source tells of one."""
     fitting = [kill for kill in _health_kills(case) if _names(case, kill, death) and _fits(kill.event, death)]
+    fitting = [kill for kill in fitting if kill.signature not in _ASKED or _used_up(case, death)]
     for finding in case.named(*PROBE_KILLS):
         text = finding.event.text
         if "liveness" not in text and "startup" not in text:
@@ -160,6 +166,16 @@ def probe_kill_of(case: Case, death: Death) -> Finding | None:
             f.locator.order,
         ),
     )
+
+
+def _used_up(case: Case, death: Death) -> bool:
+    """True for a run whose log goes on for nearly as long as its health check allows a start to take."""
+    life, spec = death.life, case.spec(death.entity)
+    budget_s = budgets_s(spec.fields).get("health") if spec is not None else None
+    times = [event.time.utc_s for event in (life.start, life.end)] if life is not None else []
+    if budget_s is None or len(times) < 2 or times[0] is None or times[1] is None:
+        return False
+    return times[1] - times[0] >= MOSTLY * budget_s
 
 
 def _health_kills(case: Case) -> Iterator[Finding]:
