@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import regex
+
 from ..model import Event, StampForm
 from .case import Case
-from .entities import CLUSTER_NAME, ENGINE_COMM, shown_as_engine, words_of
+from .entities import CLUSTER_NAME, ENGINE_COMM, ENGINE_PROGRAM, shown_as_engine, words_of
 from .placing import workload_of
 
 _NAMED = (
@@ -37,12 +39,15 @@ def may_be_engine(case: Case, entity: str) -> bool:
     owners = {life.entity for life in case.lives if not life.entity.startswith("file:")}
     if owners:
         return entity.startswith("pod:") and any(workload_of(owner) == workload_of(entity) for owner in owners)
-    alone = False
-    for candidate in _candidates(case):
-        if candidate != entity:
-            return False
-        alone = True
-    return alone
+    known = set(_candidates(case))
+    return known == {entity} or (len(known - {entity}) <= 1 and _is_only_container(case, entity, known))
+
+
+def _is_only_container(case: Case, entity: str, known: set[str]) -> bool:
+    """True for the only container, or pod, that events name, where no state names any but the pod it may be of."""
+    told = {case.entities.of(event) for event in case.of_kind("k8s_event")} - {""}
+    of_pod = entity.startswith("ctr:") and all(name.startswith("pod:") for name in known)
+    return told <= {entity, *known} and entity in told and (of_pod or not known) and not _HELPER.search(_bare(entity))
 
 
 def _candidates(case: Case) -> Iterator[str]:
@@ -54,16 +59,34 @@ def _candidates(case: Case) -> Iterator[str]:
 
 
 def _serves(case: Case, entity: str) -> bool | None:
-    """Whether what is known of an entity's command, image and GPUs is an inference engine's; none when nothing is."""
-    described = _described(case, entity)
+    """Whether what is known of an entity's command, image and GPUs is an inference engine's; none when nothing is.
+
+    A piece of a manifest that shows only probes or limits tells nothing of it.
+    """
+    described = [event for event in _described(case, entity) if shown_as_engine(event) or words_of(event).strip()]
     if not described:
         return None
     return any(shown_as_engine(event) or ENGINE_COMM.search(words_of(event)) for event in described)
 
 
 def shows_engine(case: Case, entity: str) -> bool:
-    """True when a description proves that an entity is an inference engine."""
-    return any(map(shown_as_engine, _described(case, entity)))
+    """True when a description, or where there is none the name, says that an entity is an inference engine."""
+    described = [event for event in _described(case, entity) if words_of(event).strip() or shown_as_engine(event)]
+    if described:
+        return any(map(shown_as_engine, described))
+    return is_named_after_engine(_bare(entity))
+
+
+def is_named_after_engine(name: str) -> bool:
+    """True for `vllm` or `sglang@chat`, not for what stands beside one: `vllm-router`, `ollama-webui`."""
+    return bool(ENGINE_PROGRAM.search(name)) and not _HELPER.search(name)
+
+
+_HELPER = regex.compile(
+    r"(?:gateway|proxy|ingress|router|ui|exporter|operator|controller|scheduler|autoscaler|cache|redis|db|sidecar|init"
+    r"|bench\w*|test\w*|client|load\w*|job)(?![a-z])",
+    regex.IGNORECASE,
+)
 
 
 def _described(case: Case, entity: str) -> list[Event]:

@@ -174,6 +174,7 @@ DERIVED: dict[str, Derived] = {
                 "probe_budget_short",
                 "kv_saturated",
                 "kv_full_once",
+                "kv_preempting",
                 "queue_lasting",
                 "requests_failed",
                 "unwell",

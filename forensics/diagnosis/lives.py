@@ -134,7 +134,7 @@ def _cut(
             logo.append(event)  # above a banner: the first line of a run, and not the last one of the run before
             continue
         own = [f for f in findings.get(_key(event), ()) if not f.quoted]
-        phase = _phase_of(own, phases)
+        phase = None if _is_shown(event) else _phase_of(own, phases)
         banner = next((f.signature for f in own if phases.get(f.signature) == Phase.STARTING), "")
         again = event.locator.order - draft.banners.get(banner, event.locator.order) > BANNER_LINES
         failing = draft.shutdown is not None and _fails_to_start(event, own)
@@ -152,6 +152,12 @@ def _cut(
         _advance(draft, event, own, phase, phases)
     if draft.events:
         yield draft
+
+
+def _is_shown(event: Event) -> bool:
+    """True for a line between marks of quotation: somebody shows it, wherever in the text; it is no later progress."""
+    text = event.text.strip()
+    return len(text) > 2 and text[0] == text[-1] == "`"
 
 
 def _fails_to_start(event: Event, findings: Sequence[Finding]) -> bool:

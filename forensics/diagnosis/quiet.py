@@ -131,7 +131,7 @@ def _broke_before_stop(case: Case) -> bool:
 
 def _saturated(case: Case) -> Incident | None:
     """A full KV cache, by the best of the ways to know it."""
-    found = saturated.for_long(case) or saturated.by_scrapes(case) or saturated.at_once(case)
+    found = saturated.by_any(case)
     return _alone(case, "kv_saturation", *found) if found else None
 
 
@@ -261,7 +261,7 @@ def _alone(
     lines = sum(source.lines for source in case.sources)
     weak = all(f.signature in rank.WEAK for f in hypothesis.decisive)
     confidence = most if lines >= 10 and not weak else Confidence.POSSIBLE
-    decoys = evidence_stage.decoys(case, death)
+    decoys = tuple(d for d in evidence_stage.decoys(case, death) if d.finding not in evidence)
     return assemble(case, Judged(death, (), evidence), (replace(hypothesis, confidence=confidence),), (), decoys)
 
 

@@ -9,9 +9,16 @@ from ..model import Event, Finding, Locator, Samples
 from . import trends
 from .case import Case, conclude
 from .rules.series import FULL_PCT, saturation
+from .rules.serving import DRAINING, QUEUE_S
 
+_PREEMPTED = ("vllm.preempted_v0", "sglang.retract")
+"""What an engine says when it takes KV cache back from running requests."""
 Saturation = tuple[tuple[Finding, ...], str]
 """The evidence, and whose cache it is."""
+
+
+def by_any(case: Case) -> Saturation | None:
+    return for_long(case) or by_preemptions(case) or by_scrapes(case) or at_once(case)
 
 
 def for_long(case: Case, since_s: float = -inf) -> Saturation | None:
@@ -27,9 +34,35 @@ def for_long(case: Case, since_s: float = -inf) -> Saturation | None:
         if waiting:
             fields["requests_waiting"] = _peak(waiting)
         finding = conclude("kv_saturated", trends.event_at(samples, point), fields)
-        preempted = tuple(case.named("vllm.preempted_v0", "sglang.retract"))
+        preempted = tuple(case.named(*_PREEMPTED))
         entity = case.entities.name_of(samples.scope, samples.source)
         return (finding, *preempted), entity
+    return None
+
+
+def by_preemptions(case: Case) -> Saturation | None:
+    """Requests were taken back for want of KV cache, and the queue grew from the first of them to the last report.
+
+    How full the cache was between two reports is not printed; who takes requests back says that it was full.
+    """
+    for waiting in (s for s in case.samples if s.name == "requests_waiting"):
+        own = [f for f in case.named(*_PREEMPTED) if f.locator.source == waiting.source and not f.quoted]
+        rows = [row for row in zip(waiting.lines, waiting.stamps, waiting.values, strict=True) if not isnan(row[2])]
+        if not own or len(rows) < 2:
+            continue
+        places = [f.locator.order for f in own]
+        before = [row for row in rows if row[0] < min(places)][-1:] or rows[:1]
+        behind = [row for row in rows if row[0] > before[0][0]]
+        beside = [row for row in rows if row[0] < max(places)][-1:] or before
+        if not behind or behind[-1][0] < max(places) or behind[-1][1] - beside[0][1] > QUEUE_S:
+            continue
+        queue, least = behind[-1][2], min(value for _, _, value in behind)
+        if queue >= QUEUE and queue > beside[0][2] and least >= before[0][2] and queue >= DRAINING * _peak([waiting]):
+            usage = [s for s in case.samples if (s.name, s.source) == ("kv_cache_usage_pct", waiting.source)]
+            fields = {"preemptions": sum(f.event.count for f in own), "requests_waiting": queue}
+            fields |= {"kv_cache_usage_pct": _peak(usage)} if usage else {}
+            owner = case.entities.name_of(waiting.scope, waiting.source)
+            return (conclude("kv_preempting", own[0].event, fields, own[:1]), *own), owner
     return None
 
 

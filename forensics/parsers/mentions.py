@@ -28,6 +28,7 @@ _TITLE = regex.compile(
 )
 _SPAN = regex.compile(r"`[^`]+`|\"[^\"]+\"|“[^”]+”|「[^」]+」")
 _FAULT = regex.compile(r"(?:Error|Exception)\b|(?i:error: |out of memory|no space left|illegal memory|too old)")
+_BAD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _TRACEBACK = "Traceback (most recent call last)"
 _BARE = regex.compile(r"[A-Za-z_][\w.]*(?:Error|Exception): ")
 _REFERS = regex.compile(r"#\d+|(?i)\b(?:similar|same|duplicate|related|before|earlier|previous(?:ly)?)\b")
@@ -85,7 +86,8 @@ def _is_headless(record: Record) -> bool:
 def _is_fault(record: Record) -> bool:
     """An error that the log itself shows, in its own words."""
     own = record.channel in ("engine", "ray", "container") or _is_headless(record)
-    return own and _RAISED.match(record.text) is not None and not _TOLD_ON.search(record.text)
+    logged = bool(record.envelopes) and record.level in _BAD and _FAULT.search(record.text) is not None
+    return own and (logged or _RAISED.match(record.text) is not None) and not _TOLD_ON.search(record.text)
 
 
 def _others(records: Sequence[Record], faults: Sequence[int]) -> Iterator[int]:

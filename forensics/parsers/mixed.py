@@ -17,7 +17,7 @@ from ..sources import HEAD_BYTES, HEAD_LINES, Format, Head, identify
 from . import notes, prose
 from .commands import owner_of, title_of
 from .newest_first import placed_all
-from .shapes import EVENT_ROWS, EVENTS, SHAPES, STATES, Shape, is_fence, may_begin, speaks
+from .shapes import EVENT_ROWS, EVENTS, SHAPES, STATES, Shape, complains, is_fence, may_begin, speaks
 
 NAME = "mixed"
 """Id of the format of such a file in the list of sources."""
@@ -235,4 +235,7 @@ def _is_mixed(documents: Sequence[Part], parts: Sequence[Part], lines: Sequence[
     if len(families) > 1:
         return True
     texts = [part for part in parts if part.form is None]
-    return any(speaks(line) for part in texts for line in lines[part.first : part.end] if line)
+    told = (line for part in texts for line in lines[part.first : part.end] if line.strip() and not is_fence(line))
+    if _family(whole) == "k8s.text":
+        return any(told)  # objects and rows are all that its parser reads
+    return any(speaks(line) or complains(line) for line in told)

@@ -30,6 +30,12 @@ STATES, EVENTS, EVENT_ROWS = "container states", "rows of events", "rows of a po
 _AHEAD = 400
 """Lines within which a message inside a described object ends."""
 _ERROR = regex.compile(r"Traceback \(most recent call last\):|[A-Za-z_][\w.]*(?:Error|Exception): \S|Killed$|Aborted ")
+_COMPLAINT = regex.compile(
+    r"(?:[\w./@-]+:? ){0,3}(?:\[?(?:fatal|panic|critical|error)\]?(?: \(\w+\))?: |terminate called )\S"
+    r"|.{0,120}\bcore dumped\b",
+    regex.IGNORECASE,
+)
+"""How programs begin the message with which they end: argparse, C++ and Rust runtimes, shells."""
 _NO_HEADERS = frozenset({"process", "rank", "iso"})
 _FENCE = regex.compile(r"\s{0,3}(?:`{3,}|~{3,})[\w+-]*\s*$|\{(?:code|noformat)\b[^}]*\}\s*$")
 _AFTER_MESSAGE = regex.compile(r"\s{2,}(?:Exit Code|Signal|Started|Finished|Ready|Restart Count):\s")
@@ -74,13 +80,18 @@ def speaks(line: str) -> bool:
     return any(name not in _NO_HEADERS for name in unwrap(line[:2000]).envelopes)
 
 
+def complains(line: str) -> bool:
+    """Whether a line without a header may be a program's last word: `serve: error: …`, `fatal: …`, `FATAL: …`."""
+    return _COMPLAINT.match(clean(line)) is not None
+
+
 def is_fence(line: str) -> bool:
     """A line that opens or closes a piece of code in Markdown, or in a ticket."""
     return line.lstrip()[:1] in ("`", "~", "{") and _FENCE.match(line) is not None
 
 
 def _quiet(lines: Lines, first: int) -> Callable[[int], bool]:
-    return lambda index: not speaks(lines[index])
+    return lambda index: not (speaks(lines[index]) or complains(lines[index]))
 
 
 def _object_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
@@ -122,7 +133,10 @@ def _starts_events(lines: Lines, index: int) -> bool:
 def _row_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
     def belongs(index: int) -> bool:
         row = lines[index]
-        return bool(row.strip()) and (row.count("   ") >= 2 or not speaks(row))
+        if not row.strip() or complains(row):
+            return False
+        parted = index > first and not lines[index - 1].strip() and "  " not in row.strip()  # a text below the table
+        return row.count("   ") >= 2 or not (parted or speaks(row))
 
     return belongs
 

@@ -130,5 +130,6 @@ def _phase(life: Life) -> Iterator[Finding]:
     if life.ready is not None or life.phase is Phase.SERVING:
         yield conclude("ready_at_death", life.ready or life.start, {"phase": life.phase.value})
     elif life.phase not in (Phase.UNKNOWN, Phase.DEAD):
-        own = life.end.channel == "engine" or not life.findings  # a question below the log is not its last word
+        # a question below the log is not its last word
+        own = (life.end.channel == "engine" and bool(life.end.stamps)) or not life.findings
         yield conclude("not_ready_at_death", life.end if own else life.findings[-1].event, {"phase": life.phase.value})

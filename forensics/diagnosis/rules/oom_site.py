@@ -135,8 +135,11 @@ _SITE_NAMED_AFTER = {
     "llamacpp.model_alloc_failed": "oom_loading_weights",
     "llamacpp.kv_alloc_failed": "oom_allocating_kv",
     "llamacpp.compute_alloc_failed": "oom_profiling",
+    "vllm.sampler_warmup_oom": "oom_sampler_warmup",
+    "vllm.pooler_warmup_oom": "oom_sampler_warmup",
 }
-"""llama.cpp prints the failed allocation first, and a line or two later what it was for."""
+"""These print the failed allocation first, and a line or two later what it was for."""
+_CAPTURED = "vllm.graph_capture_finished"
 AFTER_LINES = 5
 _SITE_ANNOUNCED = {
     "lmdeploy.kv_budget": "oom_allocating_kv",
@@ -186,6 +189,8 @@ def site_of(case: Case, death: Death, failure: Finding) -> tuple[str, dict[str, 
     if name == "oom_serving" and phase is Phase.CAPTURING and life is not None and _serves_unheard(life, failure):
         phase = Phase.SERVING
     basis = "frames" if name else "phase"
+    if not name and phase is Phase.CAPTURING and _has_captured(findings, failure):
+        name = "oom_unknown_site"  # behind the graphs come warm-ups, and requests
     if not name or (name == "oom_serving" and phase not in (Phase.SERVING, Phase.DRAINING, Phase.UNKNOWN)):
         name = _announced(findings, failure, phase) or _SITE_OF_PHASE.get(phase, name or "oom_unknown_site")
     return name, {"basis": basis, "phase": phase.value}
@@ -199,6 +204,17 @@ def _announced(findings: Sequence[Finding], failure: Finding, phase: Phase) -> s
         return next((_SITE_ANNOUNCED[f.signature] for f in reversed(before) if f.signature in _SITE_ANNOUNCED), "")
     reading = any(f.signature == _PREFILL and place.order - f.locator.order <= AFTER_LINES for f in before)
     return "oom_big_prefill" if reading and phase in (Phase.UNKNOWN, Phase.SERVING) else ""
+
+
+def _has_captured(findings: Sequence[Finding], failure: Finding) -> bool:
+    """True when the last word on graphs before a failure is that all of them are captured."""
+    place = failure.locator
+    told = [
+        f.signature for f in findings
+        if f.locator.source == place.source and f.locator.order < place.order
+        and f.signature in (_CAPTURED, "vllm.graph_capture_started")
+    ]  # fmt: skip
+    return told[-1:] == [_CAPTURED]
 
 
 STARTED_S = 3600.0

@@ -25,7 +25,7 @@ from .container import (
     slurm,
     slurm_daemon,
 )
-from .engine import c10, process, rank_prefix, ray, sglang, tracing, uvicorn, vllm
+from .engine import c10, glog, process, rank_prefix, ray, sglang, tracing, uvicorn, vllm
 from .identity import channel_of
 from .journal import (
     journal_full,
@@ -90,6 +90,7 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     ("vllm", vllm),
     ("sglang", sglang),
     ("c10", c10),
+    ("glog", glog),
     ("rank", rank_prefix),
     ("uvicorn", uvicorn),
     ("tracing", tracing),
@@ -103,7 +104,7 @@ _BEGINS = {
     "kernel-unstamped": "[A-Za-z0-9]",
     "journal-full": "[A-Z]", "journal-unix": "1", "journal-note": "[░-]", "klog": "[A-Z]", "logrus": "t",
     "autoheal": r"\d", "go-log": r"\d", "slurm": "s", "slurm-daemon": r"\[",
-    "process": r"\(", "sglang": r"\[", "c10": r"\[", "rank": r"\[", "uvicorn": "[A-Z]",
+    "process": r"\(", "sglang": r"\[", "c10": r"\[", "glog": "[IWEF]", "rank": r"\[", "uvicorn": "[A-Z]",
 }  # fmt: skip
 """How a text begins that has this envelope; those not named here are found anywhere in a line."""
 

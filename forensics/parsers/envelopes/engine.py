@@ -32,6 +32,11 @@ _C10 = re.compile(
     r"(?P<frac>\.\d+) (?P<file>[\w.]+):(?P<line>\d+)\] (?P<rest>.*)",
     re.DOTALL,
 )
+_GLOG = re.compile(
+    r"(?P<sev>[IWEF])(?P<mon>\d\d)(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d\.\d{6}) +\d{1,18} "
+    r"(?P<file>[\w.-]+\.(?:cc|cpp|cu|h|hpp)):(?P<line>\d+)\] (?P<rest>.*)",
+    re.DOTALL,
+)
 _RANK_IN_DIMS = re.compile(r"(?:rank=|TP)(\d{1,18})")
 
 
@@ -104,6 +109,21 @@ def c10(text: str) -> Layer | None:
         found["rest"], stamps.month_day(int(found["mon"]), int(found["day"]), hms, "engine"), "engine",
         level=LETTER[found["sev"]], logger=f"{found['file']}:{found['line']}",
         scope=Scope(rank=int(found["rank"])) if found["rank"] else Scope(),
+    )  # fmt: skip
+
+
+def glog(text: str) -> Layer | None:
+    """`E1129 21:25:17.123456 1 model_lifecycle.cc:654] ` of C++ servers (Triton); Triton quotes the message."""
+    if text[:1] not in LETTER or not text[1:5].isdigit():
+        return None
+    found = _GLOG.match(text)
+    if not found:
+        return None
+    rest = found["rest"]
+    return Layer(
+        rest[1:-1] if len(rest) > 1 and rest[0] == rest[-1] == '"' else rest,
+        stamps.month_day(int(found["mon"]), int(found["day"]), found["hms"], "engine"), "engine",
+        level=LETTER[found["sev"]], logger=f"{found['file']}:{found['line']}",
     )  # fmt: skip
 
 
