@@ -21,7 +21,7 @@ from ..sources import Format, Head, mostly
 from .json_yaml import read_json
 from .k8s_objects import quoted
 from .k8s_values import instant_at, known, shown, terminated_text
-from .located import Object, dig, int_at, line_at, object_at, objects_at, strings_at, text_at
+from .located import Object, dig, holding, int_at, line_at, object_at, objects_at, strings_at, text_at
 from .numerals import is_whole
 from .tables import Header, header_of
 from .task_states import is_task_states, task_events
@@ -188,7 +188,7 @@ def read_inspect(text: str, source: str) -> Parsed:
             if isinstance(entry, Object) and "State" in entry:
                 events += _inspected(entry, source)
             elif isinstance(entry, Object) and "OOMKilled" in entry:
-                events += _inspected(_with_state(entry), source)
+                events += _inspected(holding("State", entry), source)  # of `-f '{{json .State}}'`
             elif isinstance(entry, Object) and "status" in entry:
                 events += _crictl_inspected(object_at(entry, "status"), source)
             elif isinstance(entry, Object) and "FailingStreak" in entry:
@@ -196,13 +196,6 @@ def read_inspect(text: str, source: str) -> Parsed:
             elif isinstance(entry, Object):
                 events += task_events(entry, source)
     return quoted(events, lines)
-
-
-def _with_state(state: Object) -> Object:
-    """What `docker inspect -f '{{json .State}}'` prints, as the container it is a part of: its name is not there."""
-    entry = Object(state.line)
-    entry.put("State", state, state.line)
-    return entry
 
 
 def _health_log(health: Object, scope: Scope, source: str) -> Iterator[Event]:

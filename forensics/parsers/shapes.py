@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import regex
 
-from . import k8s_event_rows, k8s_fragments, nvidia_csv, typed_memory
+from . import k8s_event_rows, k8s_states, nvidia_csv, typed_memory
 from .commands import is_command
 from .dates import is_time
 from .docker import is_ps_header
@@ -229,7 +229,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("headed table", lambda lines, i: _HEADED.match(lines[i]) is not None, _quiet),
     Shape("compose file", _is_compose, _compose_goes_on, exact=True),
     Shape("manifest", lambda lines, i: lines[i].startswith("apiVersion: "), _matching(_YAML_LINE), exact=True),
-    Shape("container status", k8s_fragments.begins, _status_goes_on, exact=True),
+    Shape("container status", k8s_states.begins, _status_goes_on, exact=True),
     Shape("JSON", lambda lines, i: lines[i] in ("{", "["), _json_goes_on, exact=True),
     Shape(
         "metrics", lambda lines, i: lines[i].startswith(("# HELP ", "# TYPE ")), _matching(_METRIC_LINE), exact=True
