@@ -77,9 +77,7 @@ def read(text: str, source: str) -> Parsed:
     if not logs:
         return parsed
     read_logs = embedded.read_text(logs, source, "container")
-    return replace(
-        parsed, events=(*parsed.events, *read_logs.events), samples=read_logs.samples, scope=Scope()
-    )
+    return replace(parsed, events=(*parsed.events, *read_logs.events), samples=read_logs.samples, scope=Scope())
 
 
 def quoted(events: Iterable[Event], lines: list[str], diagnostics: Iterable[Diagnostic] = ()) -> Parsed:
@@ -173,9 +171,7 @@ def _without_logs(text: str) -> tuple[str, str]:
 
 _JSON_KIND = regex.compile(r'"kind"\s*:\s*"[A-Z]\w+"')
 _JSON_VERSION = regex.compile(r'"apiVersion"\s*:\s*"[\w./-]+"')
-_JSON_SHAPE = regex.compile(
-    r'"(?:containerStatuses|involvedObject|regarding|nodeInfo|creationTimestamp)"\s*:'
-)
+_JSON_SHAPE = regex.compile(r'"(?:containerStatuses|involvedObject|regarding|nodeInfo|creationTimestamp)"\s*:')
 _POD_PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _JSON_PHASE = regex.compile(rf'"phase"\s*:\s*"(?:{"|".join(_POD_PHASES)})"')
 _JSON_BEGIN = regex.compile(r"^[{\[]", regex.MULTILINE)

@@ -122,8 +122,8 @@ def _ends(text: str, source: str, owners: dict[int, Scope]) -> Iterator[Event]:
 
 
 def _sniff_answer(head: Head) -> int:
-    told = '"exitCode"' in head.text and '"finishedAt"' in head.text and not any(map(head.text.__contains__, _OF_OBJECTS))
-    return 91 if told and _ANSWER.search(head.text) else 0
+    told = '"exitCode"' in head.text and '"finishedAt"' in head.text and _ANSWER.search(head.text) is not None
+    return 91 if told and not any(key in head.text for key in _OF_OBJECTS) else 0
 
 
 FORMAT = Format(
