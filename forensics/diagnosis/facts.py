@@ -17,7 +17,7 @@ from .judge import first_cause
 from .ledger import TYPED, arguments_of, build, kv_facts, values_of
 from .model import Incident, Life
 from .rules.gpu import named_cards
-from .rules.oom_site import first_failure
+from .rules.oom_site import first_failure, refused_start
 from .rules.probes import budgets_s, load_time, probe_kill_of
 from .rules.series import dumped_load, load_at_death
 
@@ -290,9 +290,7 @@ def _count_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     lives = case.lives_of(incident.entity)
     counts = {
         "cuda_oom_count": sum(first_failure(life) is not None for life in lives),
-        "refused_starts_count": sum(
-            any(f.signature == "vllm.free_memory_low" for f in life.findings) for life in lives
-        ),
+        "refused_starts_count": sum(refused_start(life) is not None for life in lives),
         "kill_count": len(
             {
                 (event.fields.get("victim_pid"), event.fields.get("victim_comm"))
@@ -326,7 +324,7 @@ def _repeats(incident: Incident, facts: dict[str, Any]) -> None:
 def _refused_starts(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     """What a start after the failure found: memory that somebody else holds."""
     for life in case.lives_of(incident.entity):
-        refused = next((f for f in life.findings if f.signature == "vllm.free_memory_low"), None)
+        refused = refused_start(life)
         if refused is not None:
             names = {"gpu_free_gib": "free_at_restart_gib", "requested_gib": "wanted_at_restart_gib"}
             facts |= {new: refused.fields[old] for old, new in names.items() if old in refused.fields}
