@@ -75,6 +75,11 @@ def test_the_surest_format_wins_and_ties_go_to_the_first() -> None:
     assert identify(head, (_fixed("a", 0),)) is None
 
 
+def test_one_id_means_one_format() -> None:
+    """The table of sources, `mixed` and reports name a format by its id; a format may be known in two ways (notes)."""
+    assert len({form.name for form in FORMATS}) == len({(form.name, form.title) for form in FORMATS})
+
+
 def test_a_format_is_asked_where_some_line_begins_like_it() -> None:
     """Blanks do not count; a colour in front of a line may hide how it begins."""
     form = Format("json", "json", lambda head: 90, begins=r"\[{")

@@ -6,13 +6,13 @@ ends of engine lives. Two witnesses belong to one death when they speak of the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import regex
 
 from ..model import Event, Finding
-from . import jobs, sidecars
+from . import jobs, sidecars, witnesses
 from .entities import ENGINE_COMM, Entities
 from .model import Death, Life
 from .nodes import Nodes
@@ -39,13 +39,9 @@ STOP_SIGNATURES = (
     "k8s.drain",
 )
 """Who asks for an orderly stop, and says so."""
-WITNESS_KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
 _STATES = frozenset({"container_terminated", "docker_state"})
-INSTANCE = regex.compile(r"[-_]\d+$")
-"""`vllm-1` is the first instance of the compose service `vllm`."""
 _RAY_SERVER = regex.compile(r"ServeReplica|LLMReplica|LLMServer|RayWorkerWrapper|vllm|sglang", regex.IGNORECASE)
 """Actors of Ray that serve a model, as Ray's own report of a kill names them."""
-_KILLED = frozenset({"Killed", "SIGKILL"})
 
 
 @dataclass(slots=True)
@@ -63,12 +59,12 @@ def build(
     findings: Sequence[Finding],
     lives: Sequence[Life],
     entities: Entities,
-    witnesses: frozenset[str],
+    reporters: frozenset[str],
     nodes: Nodes,
 ) -> tuple[Death, ...]:
     """All deaths, by time. A life that goes on to the end of its log is no death.
 
-    `witnesses` are the ids of signatures that report an end.
+    `reporters` are the ids of signatures that report an end.
     """
     drafts: list[_Draft] = []
     of_entity: dict[str, list[Life]] = {}
@@ -83,7 +79,7 @@ def build(
     stirring = _stirring(events, entities)
     known_jobs = jobs.known(events, findings)
     pasted = {entities.of(event) for event in events if _is_nameless(event)} - {""}
-    for event in _witnesses(events, findings, witnesses, entities):
+    for event in witnesses.of_ends(events, findings, reporters, entities):
         entity = entities.of(event) or jobs.owner(jobs.job_of(event), known_jobs, lives)
         is_kernel = event.kind == "kernel_oom"
         entity = entity or (_sole_engine(drafts, event, nodes) if is_kernel else _only_run(event, lives, pasted))
@@ -96,12 +92,12 @@ def build(
 
 
 def asides(
-    events: Sequence[Event], findings: Sequence[Finding], entities: Entities, witnesses: frozenset[str]
+    events: Sequence[Event], findings: Sequence[Finding], entities: Entities, reporters: frozenset[str]
 ) -> tuple[Death, ...]:
     """Ends of containers that serve nothing beside one that does, by time: no deaths of the engine."""
     containers = sidecars.containers(events, entities)
     drafts: dict[str, list[_Draft]] = {}
-    for event in _witnesses(events, findings, witnesses, entities):
+    for event in witnesses.of_ends(events, findings, reporters, entities):
         entity = entities.of(event)
         if sidecars.is_of_sidecar(event, containers.get(entity, {})):
             name = event.scope.container or sidecars.limited(event, containers[entity])
@@ -137,60 +133,11 @@ def _followed(life: Life, siblings: Sequence[Life]) -> bool:
     return False
 
 
-def _witnesses(
-    events: Sequence[Event], findings: Sequence[Finding], signatures: frozenset[str], entities: Entities
-) -> Iterator[Event]:
-    seen: set[tuple[str, int]] = set()
-    for event in events:
-        if event.kind in WITNESS_KINDS and not _harmless(event):
-            seen.add((event.locator.source, event.locator.order))
-            yield event
-    told = [f for f in findings if f.signature in signatures and not f.quoted]
-    for finding in told:
-        key = (finding.locator.source, finding.locator.order)
-        if key not in seen:
-            seen.add(key)
-            yield _told(finding, told, entities)
-
-
-def _told(finding: Finding, others: Sequence[Finding], entities: Entities) -> Event:
-    """A report of an end as a witness: what the signature read is among its fields, and whom it names is its owner."""
-    fields = {**finding.event.fields, **finding.fields}
-    signal = fields.get("signal")
-    if "exit_code" not in fields and isinstance(signal, int):
-        fields["exit_code"] = 128 + signal
-    elif "exit_code" not in fields and fields.get("signal_name") in _KILLED:
-        fields["exit_code"] = 137
-    event = replace(finding.event, fields=fields)
-    name = _named(finding)
-    if not name or event.scope.container or event.scope.pod:
-        return event
-    alone = {_named(f) for f in others if f.locator.source == finding.locator.source} == {name}
-    known = f"ctr:{name}" in entities
-    if known or not (alone or ENGINE_COMM.search(name)):
-        return replace(event, scope=replace(event.scope, container=name))
-    return event  # whoever writes the log
-
-
-def _named(finding: Finding) -> str:
-    """The container or program that a report of an end names, without the number of its instance."""
-    name = finding.fields.get("container") or finding.fields.get("process") or ""
-    return INSTANCE.sub("", str(name))
-
-
-def _harmless(event: Event) -> bool:
-    if event.kind == "docker_state":
-        return event.fields.get("status") == "running" and not event.fields.get("oom_killed")
-    if event.kind == "unit_exit":
-        return event.fields.get("status") == 0
-    return False
-
-
 def _stirring(events: Sequence[Event], entities: Entities) -> dict[str, list[float]]:
     """Entity → times at which anybody reports its exit, its start or its restart."""
     times: dict[str, list[float]] = {}
     for event in events:
-        ended = event.kind in WITNESS_KINDS and event.kind != "kernel_oom"
+        ended = event.kind in witnesses.KINDS and event.kind != "kernel_oom"
         restarted = event.kind == "container_started" or "Scheduled restart job" in event.text
         if (ended or restarted) and event.time.utc_s is not None:
             times.setdefault(entities.of(event), []).append(event.time.utc_s)
@@ -303,44 +250,25 @@ def _sole_engine(drafts: Sequence[_Draft], event: Event, nodes: Nodes) -> str:
 
 def _finish(draft: _Draft) -> Death:
     exit_code, reason, container = None, "", ""
-    for event in sorted(draft.witnesses, key=_trust):
-        exit_code = _exit_code(event, exit_code)
+    for event in sorted(draft.witnesses, key=witnesses.trust):
+        exit_code = witnesses.exit_code(event, exit_code)
         reason = str(event.fields.get("reason") or "") or reason
-        container = (event.scope.container if event.kind in WITNESS_KINDS else "") or container
+        container = (event.scope.container if event.kind in witnesses.KINDS else "") or container
     moment = draft.time_s
     if draft.life is not None and draft.life.fatal is None and draft.life.crash is None:
         # the log only stops; the exit says when
-        exits = [event.time.utc_s for event in draft.witnesses if event.kind in WITNESS_KINDS and event.time.utc_s]
+        exits = [event.time.utc_s for event in draft.witnesses if event.kind in witnesses.KINDS and event.time.utc_s]
         moment = min(exits, default=moment)
     return Death(
         draft.entity,
         moment,
-        tuple(sorted(draft.witnesses, key=_place)),
+        tuple(sorted(draft.witnesses, key=witnesses.place)),
         draft.life,
         exit_code,
         reason,
         _graceful(draft, exit_code, reason),
         container,
     )
-
-
-def _exit_code(event: Event, known: int | None) -> int | None:
-    """The code that a witness gives; systemd prints a status, and a signal's number when the process was killed."""
-    code, status = event.fields.get("exit_code"), event.fields.get("status")
-    if isinstance(code, int):
-        return code
-    if event.kind == "unit_exit" and isinstance(status, int):
-        return status if event.fields.get("code") == "exited" else 128 + status
-    return known
-
-
-def _trust(event: Event) -> tuple[int, str, int]:
-    """Kubernetes objects speak last: they hold the code and the reason together."""
-    return (1 if event.channel == "k8s" else 0, event.locator.source, event.locator.order)
-
-
-def _place(event: Event) -> tuple[float, str, int]:
-    return (event.time.utc_s or 0.0, event.locator.source, event.locator.order)
 
 
 def _graceful(draft: _Draft, exit_code: int | None, reason: str) -> bool:
@@ -355,22 +283,11 @@ def _graceful(draft: _Draft, exit_code: int | None, reason: str) -> bool:
         return False
     if life is not None and (life.fatal is not None or life.crash is not None):
         return False
-    if any(_completed(event) for event in draft.witnesses):
+    if any(witnesses.is_completed(event) for event in draft.witnesses):
         return True
     if exit_code in (0, 143):
         return life is None or life.shutdown is not None or exit_code == 143
     return exit_code is None and life is not None and life.shutdown is not None
-
-
-def _completed(event: Event) -> bool:
-    """A container that ended with 0 and stays so: a batch job that is done. A server would have been started again."""
-    return (
-        event.kind == "container_terminated"
-        and event.fields.get("reason") == "Completed"
-        and event.fields.get("exit_code") == 0
-        and event.fields.get("last_state") is False
-        and event.fields.get("restart_count") == 0
-    )
 
 
 def engine_like(death: Death) -> bool:

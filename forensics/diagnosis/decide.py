@@ -12,9 +12,10 @@ from . import deaths as death_stage
 from . import evidence as evidence_stage
 from . import nodes as node_stage
 from .case import Case
+from .health import no_fault
 from .judge import first_cause, incidents_of
 from .model import Death, Decoy, Diagnosis, Incident
-from .quiet import long_after, no_fault, without_death
+from .quiet import long_after, without_death
 
 
 def diagnose(

@@ -6,19 +6,19 @@ verdict. A stronger source overwrites a weaker one, so a number of the failing l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from ..model import Event, Finding
-from . import holders, jobs, timing
+from ..model import Finding
+from . import counts, holders, jobs, timing
 from .case import Case
 from .evidence import same_fact
 from .judge import first_cause
 from .ledger import TYPED, arguments_of, build, kv_facts, values_of
 from .model import Incident, Life
 from .rules.gpu import named_cards
-from .rules.oom_site import first_failure
-from .rules.probes import budgets_s, load_time, probe_kill_of
+from .rules.oom_site import refused_start
+from .rules.probes import budgets_s, load_time
 from .rules.series import dumped_load, load_at_death
 
 _ARGUMENTS = (
@@ -94,7 +94,6 @@ _LEDGER = (
     "kv_blocks",
     "nofile_limit",
 )
-MAX_REPEATS = 5
 SKEW_S = 5.0
 """A clock this much off is worth a number."""
 _OBSERVED = frozenset(
@@ -115,7 +114,6 @@ _TERM_FACTS = {
     "overhead": "overhead_gib",
     "weights": "weights_gib",
 }
-_COUNTED = ("container_state", "container_terminated", "container_waiting", "docker_state", "pod_status")
 _HIDDEN = frozenset(
     {
         "logger",
@@ -153,9 +151,10 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     for finding in (*reversed(incident.hypotheses[0].supporting), *reversed(incident.hypotheses[0].decisive)):
         _evidence(finding, facts)
     _copies(case, incident, facts)
-    _deaths(case, incident, facts)
+    counts.of_ends(case, incident, facts)
+    _computed(case, incident, facts)
     facts.update({name: value for name, value in jobs.facts_of(incident.deaths).items() if name not in facts})
-    _repeats(incident, facts)
+    counts.of_repeats(incident, facts)
     _refused_starts(case, incident, facts)
     for name, value in timing.measure(case, incident, first_cause(incident.hypotheses[0])).items():
         facts.setdefault(name, value)
@@ -285,48 +284,10 @@ def _copies(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
                 facts.update({name: value for name, value in told.items() if name not in facts})
 
 
-def _count_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
-    """How often each kind of end was seen: allocation failures, kernel kills, probe kills, refused starts."""
-    lives = case.lives_of(incident.entity)
-    counts = {
-        "cuda_oom_count": sum(first_failure(life) is not None for life in lives),
-        "refused_starts_count": sum(
-            any(f.signature == "vllm.free_memory_low" for f in life.findings) for life in lives
-        ),
-        "kill_count": len(
-            {
-                (event.fields.get("victim_pid"), event.fields.get("victim_comm"))
-                for death in incident.deaths
-                for event in death.witnesses
-                if event.kind == "kernel_oom"
-            }
-        ),
-        "probe_kill_count": len({kill.locator for death in incident.deaths if (kill := probe_kill_of(case, death))}),
-    }
-    facts.update({name: count for name, count in counts.items() if count})
-
-
-def _repeats(incident: Incident, facts: dict[str, Any]) -> None:
-    """What happened several times in one incident with different numbers: allocation failures, orderly stops."""
-    failures = [first_failure(death.life) for death in incident.deaths]
-    stops = [f for f in incident.hypotheses[0].decisive if f.signature == "derived.graceful_stop"]
-    for findings, names in (
-        (failures, ("tried_to_allocate_gib", "gpu_free_gib", "allocated_gib", "reserved_unallocated_gib")),
-        (stops, ("drain_s",)),
-    ):
-        rows = [f.fields for f in findings if f is not None and names[0] in f.fields][:MAX_REPEATS]
-        differ = any(row.get(name) != rows[0].get(name) for row in rows for name in names)
-        for number, row in enumerate(rows if differ else (), 1):
-            for name in names:
-                stem, _, unit = name.rpartition("_")
-                if name in row:
-                    facts[f"{stem}_{number}_{unit}"] = row[name]
-
-
 def _refused_starts(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     """What a start after the failure found: memory that somebody else holds."""
     for life in case.lives_of(incident.entity):
-        refused = next((f for f in life.findings if f.signature == "vllm.free_memory_low"), None)
+        refused = refused_start(life)
         if refused is not None:
             names = {"gpu_free_gib": "free_at_restart_gib", "requested_gib": "wanted_at_restart_gib"}
             facts |= {new: refused.fields[old] for old, new in names.items() if old in refused.fields}
@@ -346,48 +307,11 @@ def _curves(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     own = [t for t in peaks if case.entities.same(t.entity, incident.entity)] or peaks
     if own:
         facts["gpu_memory_peak_mib"] = max(t.maximum for t in own)
-    _preemptions(case, incident, facts)
+    counts.of_preemptions(case, incident, facts)
 
 
-def _preemptions(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
-    """The counter as the last scrape shows it, and how much it grew since the first one (a restart begins at zero)."""
-    served = {case.entities.key(life.entity) for life in case.lives if life.shutdown is None}
-    counts = []
-    for event in case.of_kind("metrics"):
-        owner = case.entities.of(event)
-        mine = case.entities.same(owner, incident.entity) if owner else len(served) <= 1
-        if mine and event.fields.get("preemptions_total") is not None:
-            counts.append(event.fields["preemptions_total"])
-    logged = [f.fields["preemptions"] for f in case.named("vllm.preempted_v0") if f.fields.get("preemptions")]
-    facts.update(("preemptions_total", total) for total in counts[-1:] or sorted(logged)[-1:])
-    if len(counts) > 1 and counts == sorted(counts):
-        facts |= {"preemptions_at_first": counts[0], "preemptions_grew_by": counts[-1] - counts[0]}
-
-
-def _told_of(case: Case, incident: Incident, *kinds: str) -> Iterator[Event]:
-    """What is told of the incident's entity; where nobody is named at all, what names nobody."""
-    if incident.entity:
-        return case.of_entity(case.of_kind(*kinds), incident.entity)
-    return (event for event in case.of_kind(*kinds) if not case.entities.of(event))
-
-
-def _deaths(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
-    ends = case.of_entity(case.of_kind("container_terminated"), incident.entity)
-    codes = [death.exit_code for death in incident.deaths if death.exit_code is not None] or [
-        code for event in ends if isinstance(code := event.fields.get("exit_code"), int)
-    ]  # a sidecar's end is no death of the engine, but it has a code
-    if codes:
-        facts["exit_code"] = codes[-1]
-    facts["deaths_seen"] = len(incident.deaths)
-    _count_ends(case, incident, facts)
-    counted = [
-        event
-        for event in _told_of(case, incident, *_COUNTED)
-        if isinstance(event.fields.get("restart_count"), int)
-    ]
-    own = [event for event in counted if incident.container and event.scope.container == incident.container]
-    if counted:
-        facts["restart_count"] = max(int(event.fields["restart_count"]) for event in own or counted)
+def _computed(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """How long loading takes, and the terms of the memory ledger."""
     estimate = load_time(case, incident.deaths[0]) if incident.deaths else None
     if estimate is not None and {"probe_budget_s", "start_timeout_s"} & facts.keys():
         for name in estimate.keys() & {"load_time_s", "earlier_load_time_s"}:

@@ -8,8 +8,7 @@ from typing import Any
 from .case import Case
 from .model import Incident
 from .rules.host import kill_fields
-
-MOST_OF_IT = 0.5
+from .rules.neighbours import MOST_OF_IT, used_mib
 
 
 def of_node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
@@ -30,9 +29,8 @@ def of_card(case: Case, facts: dict[str, Any]) -> None:
     if not isinstance(total, int | float) or not isinstance(free, int | float) or "tried_to_allocate_gib" in facts:
         return
     facts["held_at_start_gib"] = round(total - free, 2)
-    held = [e for e in case.of_kind("gpu_process") if isinstance(e.fields.get("used_mib"), int | float)]
-    largest = max(held, key=lambda e: e.fields["used_mib"], default=None)
-    if largest is not None and largest.fields["used_mib"] >= MOST_OF_IT * (total - free) * 1024:
+    largest = max(filter(used_mib, case.of_kind("gpu_process")), key=used_mib, default=None)
+    if largest is not None and used_mib(largest) >= MOST_OF_IT * (total - free) * 1024:
         facts |= {
             f"foreign_{key}": largest.fields[key] for key in ("pid", "name", "used_mib") if key in largest.fields
         }

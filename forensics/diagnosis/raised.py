@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import regex
 
 from ..model import Event, Finding, Role
+from ..parsers import traceback
 from .case import Case, conclude
 from .rules.engine import AT_WORK, CONFIG_ERRORS, ECHOES
 
@@ -46,7 +47,7 @@ def _exceptions(case: Case) -> Iterator[tuple[Event, str]]:
         if event.kind == "traceback":
             ours = any(_ENGINE.search(frame) for frame in event.fields.get("frames", ()))
             if ours and event.complete and not event.fields.get("chained"):
-                yield event, str(event.fields.get("exception") or event.text.partition(":")[0])
+                yield event, traceback.exception_of(event)
         elif event.kind == "log" and event.channel in ("plain", "engine") and lines[event.locator.source] <= FEW_LINES:
             found = _LINE.fullmatch(event.text)
             if found is not None:

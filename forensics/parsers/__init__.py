@@ -35,6 +35,7 @@ from . import (
     leftovers,
     log,
     memory_loops,
+    mentions,
     metrics,
     nomad,
     notes,
@@ -73,7 +74,8 @@ DIALECTS: dict[str, Dialect] = {
     "container": log.combined("container", engine.OUTPUT, proxy.DIALECT),
     "oomd": earlyoom.DIALECT,
     "plain": log.combined(
-        "plain", Dialect("plain", anchors=claims.ANCHORS), kernel.PLAIN, systemd.PLAIN, engine.OUTPUT, proxy.DIALECT
+        "plain", Dialect("plain", anchors=(*claims.ANCHORS, *mentions.ANCHORS)), kernel.PLAIN, systemd.PLAIN,
+        engine.OUTPUT, proxy.DIALECT,
     ),
 }
 

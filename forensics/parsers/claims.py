@@ -14,17 +14,16 @@ from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import replace
 
-from . import mentions, prose
+from . import prose
 from .envelopes.kernel import is_bare
-from .records import APPLICATIONS, MACHINE, Record, unwrap
+from .records import APPLICATIONS, MACHINE, Record, is_engine, unwrap
 from .sections import title_of
 
 PART_LINES, PART_LINES_APART = 10, 3
 """Machine's lines at the end of an application's log that make a part of its own without a heading; behind a blank
 line fewer will do, and behind as few lines of the application a paste is the likelier story."""
-ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "```", "dmesg", "journalctl", "kern", "syslog", *mentions.ANCHORS)
+ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "```", "dmesg", "journalctl", "kern", "syslog")
 """Literals of headings between the parts of a file."""
-_FENCES = ("```", "~~~")
 _NAMED = re.compile(
     r"\W*(?:[^\W\d_]+ ){0,3}(?:[dD]mesg|journalctl|syslog|[kK]ern(?:el)?[ ._]log|/var/log/\S+)(?:[ |].{0,40})?\W*"
 )
@@ -36,22 +35,11 @@ _STAMP = re.compile(r"\[?\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P
 
 def settle(records: Sequence[Record], channel: str, source: str = "") -> list[Record]:
     """Take back what lines claim that stand inside an application's output. `channel`: that of lines without header."""
-    return _headless(_enclosed(mentions.settle(_quoted(list(records)), source), channel, source))
-
-
-def _quoted(records: list[Record]) -> list[Record]:
-    """Lines quoted with `>` beside an engine's lines that are not: somebody else's trouble, in a thread or a mail.
-
-    Where all of the log is quoted, that is how its sender pastes.
-    """
-    own = any(_is_engine(record) and record.envelopes and not record.raw.startswith(">") for record in records)
-    if not own:
-        return records
-    return [replace(r, channel="notes", output=True) if r.raw.startswith(">") else r for r in records]
+    return _headless(_enclosed(list(records), channel, source))
 
 
 def _enclosed(records: list[Record], channel: str, source: str) -> list[Record]:
-    engines = [record for record in records if _is_engine(record)]
+    engines = [record for record in records if is_engine(record)]
     # klog and logrus are what tells speakers apart in `journalctl -o cat`, whose default is nobody's
     claims = [r for r in records if not r.output and r.channel in MACHINE and (r.machine or channel in APPLICATIONS)]
     if not engines or not claims:
@@ -102,12 +90,8 @@ def _fences(records: Sequence[Record], first: int) -> list[int]:
 
     Where it does not, a fence below it is a prompt's.
     """
-    found = [r.line for r in records if not r.envelopes and r.text.lstrip().startswith(_FENCES)]
+    found = [r.line for r in records if not r.envelopes and r.text.lstrip().startswith(prose.FENCES)]
     return found if bisect(found, first) % 2 else []
-
-
-def _is_engine(record: Record) -> bool:
-    return record.output and not record.machine and record.channel in ("engine", "ray")
 
 
 def _is_heading(text: str) -> bool:
@@ -131,4 +115,3 @@ def _headless(records: list[Record]) -> list[Record]:
         return records
     rests = set(bare)
     return [replace(r, channel="host", output=True) if r.line in rests else r for r in records]
-

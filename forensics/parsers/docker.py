@@ -21,7 +21,7 @@ from ..sources import Format, Head, mostly
 from .json_yaml import read_json
 from .k8s_objects import quoted
 from .k8s_values import instant_at, known, shown, terminated_text
-from .located import Object, dig, int_at, line_at, object_at, objects_at, strings_at, text_at
+from .located import Object, dig, holding, int_at, line_at, object_at, objects_at, strings_at, text_at
 from .numerals import is_whole
 from .tables import Header, header_of
 from .task_states import is_task_states, task_events
@@ -70,9 +70,7 @@ def _signal_number(text: str) -> int | None:
 def read_events(text: str, source: str) -> Parsed:
     """`docker events`, text or JSON. Executions of health checks are left out: they end always."""
     lines = text.split("\n")
-    events = [
-        event for number, line in enumerate(lines, 1) if (event := _event(line, number, source)) is not None
-    ]
+    events = [event for number, line in enumerate(lines, 1) if (event := _event(line, number, source)) is not None]
     if not events and text.lstrip()[:1] in ("{", "["):
         documents = [document.value for document in read_json(text)]
         found = [e for value in documents for e in (value if isinstance(value, list) else [value])]
@@ -158,15 +156,11 @@ def _refined(event: Event, action: str, labels: Mapping[str, str], label: str) -
             "started_s": finished - ran if finished is not None and ran is not None else None,
             "image": labels.get("image"),
         }  # fmt: skip
-        return replace(
-            event, kind="container_terminated", text=terminated_text(label, "", code), fields=known(fields)
-        )
+        return replace(event, kind="container_terminated", text=terminated_text(label, "", code), fields=known(fields))
     if action == "start":
         return replace(event, kind="container_started", text=f"container {label} started")
     if action == "kill":
-        return replace(
-            event, kind="container_kill", fields=known({"signal": _signal_number(labels.get("signal", ""))})
-        )
+        return replace(event, kind="container_kill", fields=known({"signal": _signal_number(labels.get("signal", ""))}))
     return event
 
 
@@ -188,7 +182,7 @@ def read_inspect(text: str, source: str) -> Parsed:
             if isinstance(entry, Object) and "State" in entry:
                 events += _inspected(entry, source)
             elif isinstance(entry, Object) and "OOMKilled" in entry:
-                events += _inspected(_with_state(entry), source)
+                events += _inspected(holding("State", entry), source)  # of `-f '{{json .State}}'`
             elif isinstance(entry, Object) and "status" in entry:
                 events += _crictl_inspected(object_at(entry, "status"), source)
             elif isinstance(entry, Object) and "FailingStreak" in entry:
@@ -196,13 +190,6 @@ def read_inspect(text: str, source: str) -> Parsed:
             elif isinstance(entry, Object):
                 events += task_events(entry, source)
     return quoted(events, lines)
-
-
-def _with_state(state: Object) -> Object:
-    """What `docker inspect -f '{{json .State}}'` prints, as the container it is a part of: its name is not there."""
-    entry = Object(state.line)
-    entry.put("State", state, state.line)
-    return entry
 
 
 def _health_log(health: Object, scope: Scope, source: str) -> Iterator[Event]:
@@ -309,9 +296,7 @@ def _sniff_inspect(head: Head) -> int:
     return 96 if docker or crictl or health or is_task_states(text) else 0
 
 
-_AGO = regex.compile(
-    r"(?P<count>\d+|About an?|Less than a) (?P<unit>second|minute|hour|day|week|month|year)s?"
-)
+_AGO = regex.compile(r"(?P<count>\d+|About an?|Less than a) (?P<unit>second|minute|hour|day|week|month|year)s?")
 _UNIT_S = {
     "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0, "month": 30 * 86400.0,
     "year": 365 * 86400.0,

@@ -46,10 +46,9 @@ _SETS = regex.compile(
     r"[\w-]+: ?\[.*\]|\[[\w.-]+\])\s*"
 )
 """A line of settings: YAML, an environment file, arguments."""
-_QUOTED_BELOW = regex.compile(
-    r"(?i:\b(?:examples?|e\.g\.|for instance|such as|looks? like(?: this)?|beispiel)|例如|例)\W{0,4}$"
+_INTRODUCES = regex.compile(
+    r"(?i:\b(?:examples?|e\.g\.|for instance|such as|looks? like(?: this)?|beispiel)|例如|比如|示例|例)\W{0,4}$"
 )
-
 _REMEDIES = regex.compile(
     r"\s*\|.*(?:(?i:\b(?:actions?|fix|remedy|solution|meaning|what to do|resolution|mitigation)\b)|处理|解决).*\|\s*$"
 )
@@ -78,12 +77,8 @@ MAX_CHARS = 2000
 MIN_EXAMPLES, EXAMPLE_SHARE = 2, 0.4
 
 
-def is_example(line: str) -> bool:
-    """Whether a line says what to do some day, or what was changed, and no time at which anything happened."""
-    return _says_so(line) and not _STAMP.search(line)
-
-
 def _says_so(line: str) -> bool:
+    """Whether a line says what to do some day, or what was changed."""
     if ("{{" in line and _TEMPLATE.search(line)) or _CHANGE.match(line) or _ADVICE.match(line):
         return True
     conditional = _CONDITION.match(line) or (("if " in line or "If " in line) and _SHOULD_SEE.search(line))
@@ -118,11 +113,16 @@ def _is_comment(lines: Sequence[str], index: int) -> bool:
 def _is_introduced(lines: Sequence[str], index: int) -> bool:
     """An indented or quoted line below a step that ends in "Example:"."""
     below = index > 0 and lines[index][:1] in " \t`"
-    return below and _QUOTED_BELOW.search(lines[index - 1][-INTRODUCTION:]) is not None
+    return below and introduces(lines[index - 1])
 
 
 def _is_setting(line: str) -> bool:
     return _SETS.fullmatch(line) is not None and not prose.is_error(line.strip())
+
+
+def introduces(line: str) -> bool:
+    """Whether a line ends in words behind which an example follows, on it or below."""
+    return _INTRODUCES.search(line[-INTRODUCTION:]) is not None
 
 
 def is_manual(lines: Sequence[str]) -> bool:

@@ -15,10 +15,10 @@ from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head
 from .k8s_cluster import Occurrence, occurrence_events, with_age
 from .k8s_objects import quoted
+from .k8s_values import AGE
 
-_AGE = r"(?:\d{1,9}[smhdy])+|<unknown>|<invalid>"
 _ROW = regex.compile(
-    rf"\s*(?:[-*] )?(?P<type>Normal|Warning)\s+(?P<reason>[A-Z][A-Za-z]+)\s+(?P<age>(?:{_AGE})(?: \(x\d+ over \w+\))?)"
+    rf"\s*(?:[-*] )?(?P<type>Normal|Warning)\s+(?P<reason>[A-Z][A-Za-z]+)\s+(?P<age>{AGE})"
     r"\s+(?P<from>[a-z][\w.-]*(?:, \S+)?)\s+(?:spec\.\w+\{(?P<container>[^}]+)\}: )?(?P<message>\S.*)"
 )
 _HEADER = regex.compile(r"\s*Type\s+Reason\s+Age\s+From\s+Message\s*")

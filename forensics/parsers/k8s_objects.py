@@ -15,14 +15,14 @@ import regex
 
 from ..model import Diagnostic, Event, Parsed, Scope, Severity
 from ..sources import Format, Head
-from . import embedded, k8s_fragments
+from . import embedded, k8s_states
 from .exports import WRAPPED
 from .json_yaml import Document, read_json, read_yaml
 from .k8s_cluster import event_events, kubelet_config_event, node_events, workload_events
 from .k8s_facts import pod_events
 from .k8s_templates import template_events
 from .kubectl_lines import SECTION_END, SECTION_START
-from .located import Object, dig, object_at, objects_at, text_at
+from .located import Object, dig, holding, object_at, objects_at, text_at
 
 RAW_CHARS = 4000
 """A longer physical line (a one-line document) is not quoted."""
@@ -54,7 +54,7 @@ _READERS: dict[str, Callable[[Object, str], Iterable[Event]]] = {
 def read(text: str, source: str) -> Parsed:
     """All facts of a file of API objects. Damage is reported, and what stands before it is kept."""
     documents, logs = _without_logs(text)
-    as_yaml = _YAML_HEAD.search(documents) or k8s_fragments.is_yaml(documents)
+    as_yaml = _YAML_HEAD.search(documents) or k8s_states.is_yaml(documents)
     as_json = documents.lstrip()[:1] in ("{", "[") or not as_yaml
     lines = text.split("\n")
     events: list[Event] = []
@@ -77,9 +77,7 @@ def read(text: str, source: str) -> Parsed:
     if not logs:
         return parsed
     read_logs = embedded.read_text(logs, source, "container")
-    return replace(
-        parsed, events=(*parsed.events, *read_logs.events), samples=read_logs.samples, scope=Scope()
-    )
+    return replace(parsed, events=(*parsed.events, *read_logs.events), samples=read_logs.samples, scope=Scope())
 
 
 def quoted(events: Iterable[Event], lines: list[str], diagnostics: Iterable[Diagnostic] = ()) -> Parsed:
@@ -105,10 +103,8 @@ def _shared_scope(events: Iterable[Event]) -> Scope:
 
 def _objects(value: object, kind: str = "") -> Iterator[tuple[Object, str]]:
     """The objects of a document with their kinds; `kind` is what the list around them says."""
-    if (status := k8s_fragments.status_of(value)) is not None:
-        entry = Object(status.line)
-        entry.put("status", status, status.line)
-        yield entry, "Pod"
+    if (status := k8s_states.status_of(value)) is not None:
+        yield holding("status", status), "Pod"
         return
     if isinstance(value, list):
         for item in value:
@@ -123,9 +119,7 @@ def _objects(value: object, kind: str = "") -> Iterator[tuple[Object, str]]:
         for item in value["items"]:
             yield from _objects(item, inner)
     elif _is_bare_status(value):
-        entry = Object(value.line)
-        entry.put("status", value, value.line)
-        yield entry, "Pod"
+        yield holding("status", value), "Pod"
     else:
         yield value, _kind(value, kind)
 
@@ -177,9 +171,7 @@ def _without_logs(text: str) -> tuple[str, str]:
 
 _JSON_KIND = regex.compile(r'"kind"\s*:\s*"[A-Z]\w+"')
 _JSON_VERSION = regex.compile(r'"apiVersion"\s*:\s*"[\w./-]+"')
-_JSON_SHAPE = regex.compile(
-    r'"(?:containerStatuses|involvedObject|regarding|nodeInfo|creationTimestamp)"\s*:'
-)
+_JSON_SHAPE = regex.compile(r'"(?:containerStatuses|involvedObject|regarding|nodeInfo|creationTimestamp)"\s*:')
 _POD_PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _JSON_PHASE = regex.compile(rf'"phase"\s*:\s*"(?:{"|".join(_POD_PHASES)})"')
 _JSON_BEGIN = regex.compile(r"^[{\[]", regex.MULTILINE)
@@ -191,7 +183,7 @@ _LEAD_CHARS = 600
 
 def sniff(head: Head) -> int:
     """API objects: JSON or YAML with `apiVersion` and `kind`, or with the shape of a known object."""
-    if k8s_fragments.is_fragment(head):
+    if k8s_states.is_fragment(head):
         return 90
     begin = _JSON_BEGIN.search(head.text, 0, _LEAD_CHARS)
     if begin is not None:

@@ -1,6 +1,6 @@
 """Pieces of a pod's YAML, as people cut them out for a ticket: the states of a container without the object around.
 
-Cut along the structure they are read whole (`k8s_fragments`). Where the cut goes across it, as it does in a `grep -A`
+Cut along the structure they are read whole (`k8s_states`). Where the cut goes across it, as it does in a `grep -A`
 or a selection by mouse, the text is no YAML; then each state is looked for and read by itself.
 """
 
@@ -15,7 +15,7 @@ from ..sources import Format, Head
 from .json_yaml import read_yaml
 from .k8s_facts import pod_events
 from .k8s_objects import quoted
-from .located import Array, Object, text_at
+from .located import Object, holding, listed, text_at
 
 MAX_BYTES = 4 << 20
 _STATE = regex.compile(r"(?P<indent> *)(?:- )?(?P<key>state|lastState): *")
@@ -44,10 +44,7 @@ def _events(lines: Sequence[str], source: str) -> Iterator[Event]:
             owner.put(found["key"], int(found["value"]), number)
         elif (found := _NAME.fullmatch(line)) is not None and not text_at(status, "name"):
             status.put("name", found["name"], number)
-    pod, every, outer = Object(1), Array(1), Object(1)
-    every.add(status, 1)
-    outer.put("containerStatuses", every, 1)
-    pod.put("status", outer, 1)
+    pod = holding("status", holding("containerStatuses", listed([status])))
     pod.put("spec", spec, 1)
     yield from pod_events(pod, source, printed_lines=True)
 

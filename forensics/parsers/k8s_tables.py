@@ -16,7 +16,7 @@ from .. import stamps
 from ..model import Event, Locator, Scope
 from .k8s_cluster import Occurrence, occurrence_events, with_age
 from .k8s_containers import Lines
-from .k8s_values import instant, known, quantity, shown, terminated_text
+from .k8s_values import AGE, instant, known, quantity, shown, terminated_text
 from .numerals import is_whole
 from .tables import Header, header_of
 
@@ -92,14 +92,13 @@ def plain_pod(line: str) -> Cells | None:
     return {name.upper(): value or "" for name, value in found.groupdict().items()} if found else None
 
 
-_AGE = r"(?:(?:\d{1,9}[smhdy])+|<unknown>|<invalid>)(?: \(x\d+ over \S+\))?"
 _ISO = (
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(?=\s+(?:Normal|Warning)\s+\w+\s+"
     r"(?i:pod|node|deployment|replicaset|statefulset|daemonset|job|cronjob|horizontalpodautoscaler|service)[.a-z]*/)"
 )
 """Of custom columns in the usual order; a log begins so as well, hence the known kind of the object."""
 _PLAIN_EVENT = regex.compile(
-    rf"\s*(?:(?P<namespace>[a-z0-9-]+)\s+)?(?P<last>{_AGE}|{_ISO})\s+(?P<type>Normal|Warning)\s+(?P<reason>[A-Z]\w+)"
+    rf"\s*(?:(?P<namespace>[a-z0-9-]+)\s+)?(?P<last>{AGE}|{_ISO})\s+(?P<type>Normal|Warning)\s+(?P<reason>[A-Z]\w+)"
     r"\s+(?P<object>[A-Za-z][\w.]*/\S+)\s+(?P<message>\S.*)"
 )
 

@@ -16,7 +16,7 @@ from ..model import Event, Parsed, Scope
 from ..sources import Format, Head
 from .json_yaml import read_yaml
 from .k8s_facts import spec_events, without_defaults
-from .located import Array, Object, object_at, objects_at, text_at
+from .located import Object, holding, listed, object_at, objects_at, text_at
 
 MAX_DEPTH = 10
 MAX_BYTES = 4 << 20
@@ -58,10 +58,7 @@ def _alone(container: Object, name: str) -> Object:
     """A container without a list around it, as a pod's spec."""
     if not text_at(container, "name"):
         container.put("name", name, container.line)
-    pod, every = Object(container.line), Array(container.line)
-    every.add(container, container.line)
-    pod.put("containers", every, container.line)
-    return pod
+    return holding("containers", listed([container]))
 
 
 def read_values(text: str, source: str) -> Parsed:

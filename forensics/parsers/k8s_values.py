@@ -16,6 +16,8 @@ LAYER = "k8s"
 _QUANTITY = regex.compile(
     r"(?P<sign>[-+]?)(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<suffix>[numkMGTPE]?|[KMGTPE]i|[eE][-+]?\d{1,3})"
 )
+AGE = r"(?:(?:\d{1,9}[smhdy])+|<unknown>|<invalid>)(?: \(x\d+ over \S+\))?"
+"""How kubectl prints when an event was, and how often: `3m`, `42s (x7 over 9m)`."""
 _SCALES = {
     "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18,
     "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60,

@@ -7,6 +7,7 @@ value, where a step is missing or of another type.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import regex
@@ -40,6 +41,21 @@ class Array(list[Any]):
     def add(self, value: Any, line: int) -> None:
         self.append(value)
         self.lines.append(line)
+
+
+def listed(items: Sequence[Object]) -> Array:
+    """A list of mappings that stood alone, at least one."""
+    every = Array(items[0].line)
+    for item in items:
+        every.add(item, item.line)
+    return every
+
+
+def holding(key: str, value: Object | Array) -> Object:
+    """The mapping around a value that was cut out of it."""
+    outer = Object(value.line)
+    outer.put(key, value, value.line)
+    return outer
 
 
 def dig(value: Any, *path: str | int) -> Any:

@@ -16,7 +16,7 @@ from ..model import Event, Locator, Parsed, Samples, Scope
 from ..scan import Line, Scanned, SeriesSpec, Window
 from ..scan.scanner import EDGE_LINES
 from ..sources import Format, Head
-from . import claims, continuations, examples, kubectl_lines, newest_first, output, prefixes, prose, retold
+from . import claims, continuations, examples, kubectl_lines, mentions, newest_first, output, prefixes, prose, retold
 from .envelopes.kernel import is_bare
 from .records import Record, unwrap
 
@@ -110,7 +110,8 @@ def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[
     if backwards:
         first = [peeled(line) for line in newest_first.turned(scanned.candidates)]
     records = prefixes.with_headings(_join_partials(continuations.settle(first)))
-    records = claims.settle(retold.settle(kubectl_lines.settle(records)), default_channel, source)
+    records = mentions.settle(retold.settle(kubectl_lines.settle(records)), source)
+    records = claims.settle(records, default_channel, source)
     told = _examples(records) if default_channel == "plain" else frozenset()
     records = [replace(r, channel="notes") if r.line in told else r for r in _settle_channels(records, default_channel)]
     events: list[Event] = []
@@ -151,7 +152,7 @@ def _examples(records: Sequence[Record]) -> frozenset[int]:
         if numbers and record.line != numbers[-1] + 1:  # neighbours in the scan need not be neighbours in the file
             lines.append("")
             numbers.append(record.line - 1)
-        lines.append("" if record.envelopes else record.text[:examples.MAX_CHARS])
+        lines.append("" if record.envelopes else record.text[: examples.MAX_CHARS])
         numbers.append(record.line)
     return frozenset(numbers[index] for index in examples.in_lines(lines))
 

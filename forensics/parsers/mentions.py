@@ -13,7 +13,7 @@ from dataclasses import replace
 import regex
 
 from . import prose
-from .records import MACHINE, Record
+from .records import MACHINE, Record, is_engine
 
 ANCHORS = (" commented", " wrote:", " replied", " answered", "Comment", "Answer")
 """Literals of lines with which the words of another person begin."""
@@ -30,7 +30,7 @@ _SPAN = regex.compile(r"`[^`]+`|\"[^\"]+\"|“[^”]+”|「[^」]+」")
 _FAULT = regex.compile(r"(?:Error|Exception)\b|(?i:error: |out of memory|no space left|illegal memory|too old)")
 _BAD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _TRACEBACK = "Traceback (most recent call last)"
-_BARE = regex.compile(r"[A-Za-z_][\w.]*(?:Error|Exception): ")
+_NAMED = regex.compile(rf"{prose.EXCEPTION}: ")
 _REFERS = regex.compile(r"#\d+|(?i)\b(?:similar|same|duplicate|related|before|earlier|previous(?:ly)?)\b")
 _NOBODY = r"(?!(?i:i|we|you|he|she|it|they|who|has|had|have|is|was|and|be)\b)"
 _COMMENT = regex.compile(
@@ -49,8 +49,23 @@ _NEAR = 6
 """So many lines around an error a person says when it was, and that it is over."""
 
 
-def settle(records: list[Record], source: str) -> list[Record]:
+def settle(records: Sequence[Record], source: str) -> list[Record]:
     """Take from the log what a person only tells of."""
+    return _mentioned(_quoted(list(records)), source)
+
+
+def _quoted(records: list[Record]) -> list[Record]:
+    """Lines quoted with `>` beside an engine's lines that are not: somebody else's trouble, in a thread or a mail.
+
+    Where all of the log is quoted, that is how its sender pastes.
+    """
+    own = any(is_engine(record) and record.envelopes and not record.raw.startswith(">") for record in records)
+    if not own:
+        return records
+    return [replace(r, channel="notes", output=True) if r.raw.startswith(">") else r for r in records]
+
+
+def _mentioned(records: list[Record], source: str) -> list[Record]:
     faults = [record.line for record in records if _is_fault(record)]
     if not faults or not any(record.envelopes or record.text.startswith(_TRACEBACK) for record in records):
         return records
@@ -74,7 +89,7 @@ def is_mention(line: str) -> bool:
     words = prose.talks(bare) or _REFERS.search(bare) or (prose.is_prose(bare) and not _FAULT.search(bare))
     if quoted and words:
         return True
-    found = _BARE.search(text)
+    found = _NAMED.search(text)
     lead = text[: found.start()] if found else ""
     return len(lead.split()) > 1 and prose.talks(lead)
 

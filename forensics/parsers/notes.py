@@ -89,7 +89,7 @@ def _fenced(lines: Sequence[str]) -> frozenset[int]:
     """Numbers of the lines between the fences of Markdown."""
     inside, found = False, set()
     for number, line in enumerate(lines, 1):
-        if line.lstrip().startswith(("```", "~~~")):
+        if line.lstrip().startswith(prose.FENCES):
             inside = not inside
         elif inside:
             found.add(number)

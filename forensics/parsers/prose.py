@@ -19,11 +19,14 @@ _PASTED = regex.compile(
 """How a line begins that was pasted rather than written."""
 _LEVEL = regex.compile(r"\d\d:\d\d:\d\d\S{0,8}\]? +\[?(?:ERROR|CRITICAL|FATAL|WARN(?:ING)?|INFO)\b")
 """A logger's stamp and level, behind whatever label."""
-_ERROR = regex.compile(
-    r"(?:\([\w-]+(?: \w+)? pid=\d+[^)]*\) |\[rank\d+\]: )?"
-    r"(?:Traceback \(most recent call last\):|[A-Za-z_][\w.]*(?:Error|Exception): \S|Killed$|Aborted )"
-)
-_RAISED = regex.compile(r"(?<![\w.])[A-Za-z_][\w.]*(?:Error|Exception): \S+ \S+ \S")
+EXCEPTION = r"[A-Za-z_][\w.]*(?:Error|Exception)"
+"""The name of an exception, as a traceback's last line begins."""
+ERROR = rf"Traceback \(most recent call last\):|{EXCEPTION}: \S|Killed$|Aborted "
+"""How an error begins that a program, or the shell around it, printed in column 0."""
+FENCES = ("```", "~~~")
+"""What opens and closes a pasted piece in Markdown."""
+_ERROR = regex.compile(rf"(?:\([\w-]+(?: \w+)? pid=\d+[^)]*\) |\[rank\d+\]: )?(?:{ERROR})")
+_RAISED = regex.compile(rf"(?<![\w.]){EXCEPTION}: \S+ \S+ \S")
 _TALK = regex.compile(
     r"\b(?i:I|I'm|I've|we|we've|our|my|you|please|looks?|seems?|maybe|perhaps|think|guess|suspect|because|but|so|tried|"
     r"yesterday|today|tonight|noticed|collected|attached|see|saw|asked|said)\b"

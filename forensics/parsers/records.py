@@ -54,6 +54,11 @@ MACHINE = frozenset({"kernel", "kubelet", "runtime", "systemd", "oomd", "clock"}
 """Channels whose word counts as a fact about the machine."""
 
 
+def is_engine(record: Record) -> bool:
+    """Whether an inference engine printed a line, or the Ray around it."""
+    return record.output and not record.machine and record.channel in ("engine", "ray")
+
+
 def unwrap(raw: str, line: int = 0, count: int = 1, last_line: int = 0, output: bool = False) -> Record:
     """Peel all envelopes off a physical line. Never fails: an unknown line is a record without layers.
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from . import examples
 from . import kernel_oom_lines as lines
 from .layer import UNKNOWN
 from .records import Record, unwrap
@@ -41,8 +42,6 @@ _USERS = re.compile(
     re.IGNORECASE,
 )
 """What stands before the words of a user."""
-_EXAMPLE = re.compile(r"(?:\b(?i:for example|example|e\.g\.|such as|looks? like)|例如|比如|示例)[\s:：,*_]*$")
-"""How the line before an example ends."""
 MAX_HEADER_CHARS = 160
 
 
@@ -51,7 +50,7 @@ def settle(records: Iterable[Record]) -> list[Record]:
     settled: list[Record] = []
     before = ""
     for record in records:
-        told = record.channel in ("", "host") and not record.output and not _EXAMPLE.search(before)
+        told = record.channel in ("", "host") and not record.output and not examples.introduces(before)
         before = record.text
         settled.append(_as_printed(record) if told else record)
     return settled

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import regex
 
-from . import k8s_event_rows, k8s_fragments, nvidia_csv, typed_memory
+from . import k8s_event_rows, k8s_states, nvidia_csv, prose, typed_memory
 from .commands import is_command
 from .dates import is_time
 from .docker import is_ps_header
@@ -29,7 +29,7 @@ STATES, EVENTS, EVENT_ROWS = "container states", "rows of events", "rows of a po
 """Shapes of a few lines, which a prompt may hold as well."""
 _AHEAD = 400
 """Lines within which a message inside a described object ends."""
-_ERROR = regex.compile(r"Traceback \(most recent call last\):|[A-Za-z_][\w.]*(?:Error|Exception): \S|Killed$|Aborted ")
+_ERROR = regex.compile(prose.ERROR)
 _COMPLAINT = regex.compile(
     r"(?:[\w./@-]+:? ){0,3}(?:\[?(?:fatal|panic|critical|error)\]?(?: \(\w+\))?: |terminate called )\S"
     r"|.{0,120}\bcore dumped\b",
@@ -229,7 +229,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("headed table", lambda lines, i: _HEADED.match(lines[i]) is not None, _quiet),
     Shape("compose file", _is_compose, _compose_goes_on, exact=True),
     Shape("manifest", lambda lines, i: lines[i].startswith("apiVersion: "), _matching(_YAML_LINE), exact=True),
-    Shape("container status", k8s_fragments.begins, _status_goes_on, exact=True),
+    Shape("container status", k8s_states.begins, _status_goes_on, exact=True),
     Shape("JSON", lambda lines, i: lines[i] in ("{", "["), _json_goes_on, exact=True),
     Shape(
         "metrics", lambda lines, i: lines[i].startswith(("# HELP ", "# TYPE ")), _matching(_METRIC_LINE), exact=True

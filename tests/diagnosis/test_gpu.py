@@ -171,6 +171,20 @@ def test_a_worker_on_another_machine_never_says_that_it_serves(
     assert found.signature == f"derived.{site}"
 
 
+@pytest.mark.parametrize("lines", [(), ("Available KV cache memory: 30.20 GiB",), ("GPU KV cache size: 98,752 tokens",)])
+def test_a_run_that_answers_serves_whatever_line_of_its_start_was_lost(b: ModuleType, lines: tuple[str, ...]) -> None:
+    """A filter kept some lines of the start, and not the one that says that it was over."""
+    w = b.World()
+    for number, line in enumerate(lines):
+        w.add("a", 30 + number, line)
+    w.answer("a", 90)
+    w.fail("a", 300, frames=())
+    case = w.case()
+    failure = oom_site.first_failure(case.deaths[0].life)
+    assert failure is not None
+    assert oom_site.site_of(case, case.deaths[0], failure)[0] == "oom_serving"
+
+
 def test_a_message_alone_has_no_site(b: ModuleType) -> None:
     """No frames and no start-up: only the family is certain."""
     w = b.World()
@@ -203,42 +217,6 @@ def test_a_survived_oom_is_no_first_failure(b: ModuleType) -> None:
     assert failure is not None
     assert failure.locator == last.locator
     assert oom_site.first_failure(None) is None
-
-
-def test_a_second_process_on_the_card_is_foreign(b: ModuleType) -> None:
-    """Seen before the death, of another name, and larger than a CUDA context."""
-    w = b.World()
-    w.start("a", 0)
-    w.answer("a", 70)
-    w.fail("a", 300)
-
-    def process(name: str, pid: int, mib: float, first: float) -> None:
-        scope = b.Scope(gpu="0", pid=pid, process=name)
-        w.series("gpu_process_memory_mib", [(first + 10 * i, mib) for i in range(8)], "apps.csv", scope)
-
-    process("VLLM::EngineCore", 40122, 70_000, 230)
-    process("python3", 99120, 9_000, 240)
-    process("Xorg", 801, 120, 230)
-    process("late", 802, 9_000, 400)
-    case = w.case()
-    found = [f for f in gpu.rules(case, case.deaths[0]) if f.signature == "derived.foreign_process"]
-    assert [f.fields["foreign_name"] for f in found] == ["python3"]
-
-
-@pytest.mark.parametrize(("grows_at", "line"), [(3600, 61), (None, 1)])
-def test_a_neighbour_does_harm_when_it_grows(b: ModuleType, grows_at: int | None, line: int) -> None:
-    """It lived beside the engine for an hour; what it took then is the cause, not its first sample."""
-    w = b.World()
-    w.start("a", 0)
-    w.answer("a", 4700)
-    w.fail("a", 4800)
-    held = [(60.0 * i, 2100.0 if grows_at is None or 60 * i < grows_at else 2100 + 2 * (60 * i - grows_at + 60))
-            for i in range(80)]  # fmt: skip
-    w.series("gpu_process_memory_mib", [(60.0 * i, 39_000) for i in range(80)], "e.csv", b.Scope(gpu="0", process="VLLM"))
-    w.series("gpu_process_memory_mib", held, "n.csv", b.Scope(gpu="0", pid=99, process="reranker"), first_line=1)
-    case = w.case()
-    (found,) = [f for f in gpu.rules(case, case.deaths[0]) if f.signature == "derived.foreign_process"]
-    assert (found.locator.line, found.fields.get("foreign_level_mib")) == (line, 2100.0 if grows_at else None)
 
 
 def test_a_card_that_is_smaller_than_its_name(b: ModuleType) -> None:

@@ -26,7 +26,7 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory."
     ("", False),
 ])  # fmt: skip
 def test_lines(line: str, example: bool) -> None:
-    assert examples.is_example(line) is example
+    assert bool(examples.in_lines([line])) is example
 
 
 def test_where_a_line_stands() -> None:

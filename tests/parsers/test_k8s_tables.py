@@ -247,3 +247,37 @@ def test_events_whose_header_was_filtered_away() -> None:
 @pytest.mark.parametrize("line", ["12m after it Normal work went on", "Normal Preempted pod/x gone", "3m Normal reason pod/x y"])
 def test_what_is_no_row_of_events(line: str) -> None:
     assert read(line) == ()
+
+
+DATED_ROWS = """\
+2026-05-03T02:30:00Z Normal ScaleDown pod/yak-0 deleting pod for node scale down
+2026-05-03T02:30:00Z   Normal   Killing   pod/yak-0   Stopping container vllm
+3m   Warning   BackOff   pod/yak-0   Back-off restarting failed container vllm
+"""
+
+
+def test_rows_of_events_with_a_date() -> None:
+    assert k8s_text.TABLE.sniff(make_head("ev.txt", DATED_ROWS.encode(), True)) == 94
+    events = read(DATED_ROWS)
+    assert [(e.fields["reason"], e.scope.pod) for e in events] == [("ScaleDown", "yak-0"), ("Killing", "yak-0"), ("BackOff", "yak-0")]
+    assert [e.fields.get("last_seen_s") for e in events][:2] == [1777775400.0] * 2
+
+
+@pytest.mark.parametrize("text", [
+    "2026-05-03T02:30:00Z Normal operation resumed\n", "2026-05-03T02:30:00Z Warning Low disk/space on node\n",
+    "3m Normal pod/yak-0 Killing\n", DATED_ROWS + "and then it was gone\n",
+])  # fmt: skip
+def test_what_is_no_table_of_rows(text: str) -> None:
+    assert k8s_text.TABLE.sniff(make_head("ev.txt", text.encode(), True)) < 94
+
+
+def test_columns_of_ones_own() -> None:
+    table = """NAMESPACE   NAME     LAST_REASON        EXIT_CODE   RESTARTS   FINISHED
+llm         chat-0   <none>,OOMKilled   <none>,137  0,4        <none>,2026-06-03T12:44:08Z
+llm         chat-1   <none>             <none>      0          <none>
+"""
+    (end,) = (event for event in read(table) if event.kind == "container_terminated")
+    assert end.fields == {
+        "reason": "OOMKilled", "exit_code": 137, "last_state": True, "restart_count": 4, "finished_s": 1780490648.0,
+    }  # fmt: skip
+    assert (end.scope.pod, end.locator.line) == ("chat-0", 2)

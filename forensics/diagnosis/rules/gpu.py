@@ -1,5 +1,7 @@
 """GPU memory: what the numbers of a failed allocation say about neighbours, fragmentation and the card itself.
 
+Who the neighbours are, lists of processes tell (`neighbours`).
+
 The arithmetic is that of torch's caching allocator (`c10/cuda/CUDACachingAllocator.cpp`): A allocated by tensors,
 B reserved but unallocated, F free on the device, T total, r requested.
 """
@@ -7,18 +9,16 @@ B reserved but unallocated, F free on the device, T total, r requested.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import regex
 
-from ...model import Finding, Samples
+from ...model import Finding
 from ...signatures.fields import size_bytes
 from .. import ledger, rank
 from ..case import Case, conclude
 from ..model import Death, Life
-from ..trends import Point, event_at, points_of
 from .oom_site import first_failure
 
 _OTHER_PROCESS = regex.compile(r"Process (\d+) has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
@@ -30,9 +30,6 @@ OUTSIDE_POOL_GIB = 4.0
 """As above with graphs: an entry of NVML so far above torch's own figures can still only be ourselves."""
 MUCH_OUTSIDE_GIB = 8.0
 """More than any engine takes outside of torch's pool: somebody else is on the card."""
-MIN_FOREIGN_MIB = 256.0
-HELD_S = 600.0
-"""A neighbour that held its memory so long did no harm with it."""
 _NOMINAL = regex.compile(r"(?<![\d.])(\d{2,3}) ?GB?(?![\w.])|-(\d{1,3})[CQAB]\b")
 _SLICE = regex.compile(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\bGRID\b|-\d{1,3}[CQ]\b")
 
@@ -40,8 +37,6 @@ _SLICE = regex.compile(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\b
 def rules(case: Case, death: Death) -> Iterator[Finding]:
     """What the numbers of the first allocation failure add to its site."""
     failure = first_failure(death.life)
-    if failure is not None or _refused_start(death.life):
-        yield from _foreign(case, death)
     yield from _smaller(case, death)
     yield from _smaller_than_before(case, death)
     if failure is None:
@@ -49,44 +44,6 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     numbers = _numbers(death.life, failure)
     if numbers is not None:
         yield from _arithmetic(numbers)
-
-
-def _refused_start(life: Life | None) -> bool:
-    return life is not None and any(f.signature == "vllm.free_memory_low" for f in life.findings)
-
-
-def _foreign(case: Case, death: Death) -> Iterator[Finding]:
-    """Processes beside the largest one on the same GPU, from the moment when they were first seen."""
-    by_gpu: dict[str, list[Samples]] = {}
-    for column in case.samples:
-        if column.name == "gpu_process_memory_mib" and len(column.values):
-            by_gpu.setdefault(column.scope.gpu, []).append(column)
-    for gpu in sorted(by_gpu):
-        columns = sorted(by_gpu[gpu], key=lambda s: -max(s.values))
-        for column in columns[1:]:
-            points = [p for p in points_of(column) if not death.time_s or p[0] <= death.time_s + 600.0]
-            seen = bool(points) and (not death.time_s or points[0][0] <= death.time_s <= points[-1][0] + 600.0)
-            apart = bool(points) and columns[0].scope.process != column.scope.process
-            if seen and apart and max(column.values) >= MIN_FOREIGN_MIB:
-                onset, level = _growth(points)
-                fields = {
-                    "foreign_pid": column.scope.pid,
-                    "foreign_name": column.scope.process,
-                    "foreign_peak_mib": max(value for _, value, _ in points),
-                    **({"foreign_level_mib": level} if level is not None else {}),
-                }
-                yield conclude("foreign_process", event_at(column, onset), fields)
-
-
-def _growth(points: Sequence[Point]) -> tuple[Point, float | None]:
-    """Where a neighbour began to grow beyond what it had held long before; else where it was first seen."""
-    level = median(value for _, value, _ in points[: (len(points) + 1) // 2])
-    peak = max(value for _, value, _ in points)
-    calm = [n for n, (_, value, _) in enumerate(points) if value <= level + 0.02 * (peak - level)]
-    grown = points[calm[-1] + 1 :] if calm else []
-    if grown and peak - level >= MIN_FOREIGN_MIB and grown[0][0] - points[0][0] >= HELD_S:
-        return grown[0], level
-    return points[0], None
 
 
 def _smaller(case: Case, death: Death) -> Iterator[Finding]:

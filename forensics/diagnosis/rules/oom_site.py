@@ -173,6 +173,11 @@ def first_failure(life: Life | None) -> Finding | None:
     )
 
 
+def refused_start(life: Life | None) -> Finding | None:
+    """The refusal of an engine to start on a card that has too little free memory."""
+    return next((f for f in life.findings if f.signature == "vllm.free_memory_low"), None) if life is not None else None
+
+
 def _site(case: Case, death: Death, failure: Finding) -> Iterator[Finding]:
     name, fields = site_of(case, death, failure)
     yield conclude(name, failure.event, {**failure.fields, **fields}, (failure,))

@@ -12,9 +12,10 @@ from typing import Any
 
 from ...model import Event, Finding
 from ..case import Case, conclude
-from ..deaths import HEALTH_KILLS, INSTANCE, ONE_INCIDENT_S, PROBE_KILLS, STOP_SIGNATURES
+from ..deaths import HEALTH_KILLS, ONE_INCIDENT_S, PROBE_KILLS, STOP_SIGNATURES
 from ..model import Death, Life, Phase
 from ..timing import uptime_s
+from ..witnesses import INSTANCE
 
 DEFAULT_GRACE_S = 30.0
 HEALTH_KILL_S = 60.0

@@ -2,13 +2,16 @@
 
 A standstill is told by the engine's own reports (requests run, no token moves) or by waits between its processes that
 do not end; a queue, by requests that wait for many minutes without becoming fewer. What went over by itself within
-minutes is a big prefill or a compilation, and no trouble. What follows an order to stop tells nothing.
+minutes is a big prefill or a compilation, and no trouble. What follows an order to stop tells nothing. Requests that
+were refused are their senders' trouble.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
+from typing import Any
 
 from ...model import Event, Finding, Samples
 from .. import trends
@@ -26,8 +29,34 @@ QUEUE_S = 600.0
 DRAINING = 0.75
 """A queue that has fallen to this share of its peak is on its way to be worked off."""
 MIN_REPORTS = 6
-MANY_FAILED = 3
-MANY_FAILED_SHARE = 0.02
+MANY = 3
+"""Fewer requests that failed or were refused are nobody's trouble."""
+MANY_SHARE = 0.02
+"""Of the answers, or of the lines of a log: a busy server refuses, or fails, a few requests every day."""
+LONG_LOG = 200
+"""In a log of fewer lines every refusal counts: somebody cut it out because of them."""
+REFUSALS = (
+    "vllm.context_length_exceeded",
+    "vllm.request_bad",
+    "vllm.request_too_big_for_kv",
+    "vllm.queue_full",
+    "tgi.overloaded",
+    "tgi.request_too_long",
+    "vllm.model_not_found",
+    "llamacpp.request_too_long",
+    "trtllm.request_too_long",
+    "sglang.request_too_long",
+)
+REFUSED = frozenset({400, 413, 422, 429})
+REFUSED_CALLS = frozenset({401, 403, 404, 405})
+"""Refusals of a call to the API, where there are several, or a message says why.
+
+One alone is a slip of somebody; of any other path they are somebody looking around, or a probe's wrong address.
+"""
+NEAR_LINES = 40
+"""An exception stands this close before the answer that it spoilt."""
+WORTH_TELLING = 0.1
+"""Less than this share of the refusals is not what they are about."""
 
 Row = tuple[int, float, float]
 """Place in reading order, Unix time, value."""
@@ -109,19 +138,46 @@ def failures(case: Case) -> Iterator[tuple[Life, list[Event], int]]:
         yield life, failed, sum(event.count for event in answers)
 
 
+def spoilt(case: Case) -> Iterator[tuple[Finding, str]]:
+    """Exceptions right before server errors that came again and again, each with whose they are."""
+    lines = {source.path: source.lines for source in case.sources}
+    for life, failed, answered in failures(case):
+        long = lines.get(life.start.locator.source, 0) > LONG_LOG
+        rare = long and (len(failed) < MANY or len(failed) < MANY_SHARE * answered)
+        raised = _raised_before(case, failed)
+        if raised is not None and not rare:
+            count = sum(event.count for event in failed)
+            fields = {"exception": raised.fields.get("exception") or raised.text[:80], "failed_requests": count}
+            yield conclude("request_exception", raised, fields), life.entity
+
+
+def _raised_before(case: Case, failed: Sequence[Event]) -> Event | None:
+    """The exception printed just before the first failed request for which there is one."""
+    for answer in failed:
+        place = answer.locator
+        near = [
+            event
+            for event in case.of_kind("traceback")
+            if event.locator.source == place.source and 0 < place.order - event.locator.order <= NEAR_LINES
+        ]
+        if near:
+            return near[-1]
+    return None
+
+
 def unexplained_failures(case: Case) -> Finding | None:
     """Server errors in a number that no service calls well, for requests or for the question whether it is well."""
     questions = _by_source(filter(_is_health, case.of_kind("access")))
     for life, failed, answered in failures(case):
         count = sum(event.count for event in failed)
-        if count >= max(MANY_FAILED, MANY_FAILED_SHARE * answered):
+        if count >= max(MANY, MANY_SHARE * answered):
             status = [event.fields["status"] for event in failed]
             fields = {"failed_requests": count, "answered_requests": answered,
                       "http_status": max(set(status), key=status.count)}  # fmt: skip
             return conclude("requests_failed", failed[0], fields)
         asked = [e for e in questions.get(life.start.locator.source, ()) if _while_serving(life, e)]
         ill = [e for e in asked if int(e.fields.get("status") or 0) >= 500]
-        if sum(e.count for e in ill) >= MANY_FAILED and asked[-1] in ill:
+        if sum(e.count for e in ill) >= MANY and asked[-1] in ill:
             return conclude("unwell", ill[0], {"http_status": ill[0].fields["status"]})
     return None
 
@@ -132,6 +188,42 @@ def _by_source(events: Iterable[Event]) -> dict[str, list[Event]]:
     for event in events:
         found.setdefault(event.locator.source, []).append(event)
     return found
+
+
+def refusals(case: Case) -> tuple[Finding, ...]:
+    """Requests that the server answered with a refusal, or messages that say why."""
+    messages = tuple(case.named(*REFUSALS))
+    answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
+    calls = [event for event in case.of_kind("access") if _is_refused_call(event)]
+    if messages or sum(event.count for event in calls) >= MANY:
+        answers += calls
+    total = max(sum(f.event.count for f in messages), sum(event.count for event in answers))
+    planned = any(death.graceful for death in case.deaths)  # a rollout or a stop is what the bundle is about
+    logs = {f.locator.source for f in messages} | {event.locator.source for event in answers}
+    lines = sum(s.lines for s in case.sources if s.path in logs)
+    rare = lines > LONG_LOG and (total < MANY or total < MANY_SHARE * lines)
+    if not total or planned or rare:
+        return ()
+    told = _statuses(answers, total)
+    place = messages[0].event if messages else next(e for e in answers if e.fields["status"] == told["http_status"])
+    fields = {"requests_refused": total, **told, **(messages[0].fields if messages else {})}
+    return conclude("requests_refused", place, fields, messages[:1]), *messages
+
+
+def _statuses(answers: Sequence[Event], total: int) -> dict[str, Any]:
+    """The most frequent status; how many were refused for how they called, and for what they asked."""
+    counts = Counter[int]()
+    for event in answers:
+        counts[event.fields["status"]] += event.count
+    calls = sum(count for status, count in counts.items() if status in REFUSED_CALLS)
+    told = {"http_status": counts.most_common(1)[0][0] if counts else None, "calls_refused": calls or None}
+    asked = total - calls
+    return {**told, "contents_refused": asked if asked >= WORTH_TELLING * total else None}
+
+
+def _is_refused_call(event: Event) -> bool:
+    called = event.fields.get("method") == "POST" and str(event.fields.get("path")).startswith("/v1/")
+    return called and event.fields.get("status") in REFUSED_CALLS
 
 
 def _while_serving(life: Life, event: Event) -> bool:

@@ -1,0 +1,91 @@
+"""How often things happened in an incident: ends of each kind, restarts, failures with other numbers, preemptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..model import Event
+from .case import Case
+from .model import Incident
+from .rules.oom_site import first_failure, refused_start
+from .rules.probes import probe_kill_of
+
+_COUNTED = ("container_state", "container_terminated", "container_waiting", "docker_state", "pod_status")
+MAX_REPEATS = 5
+
+
+def of_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """How the process ended, how often, and how often it was restarted."""
+    ends = case.of_entity(case.of_kind("container_terminated"), incident.entity)
+    codes = [death.exit_code for death in incident.deaths if death.exit_code is not None] or [
+        code for event in ends if isinstance(code := event.fields.get("exit_code"), int)
+    ]  # a sidecar's end is no death of the engine, but it has a code
+    if codes:
+        facts["exit_code"] = codes[-1]
+    facts["deaths_seen"] = len(incident.deaths)
+    _count_ends(case, incident, facts)
+    counted = [
+        event for event in _told_of(case, incident, *_COUNTED) if isinstance(event.fields.get("restart_count"), int)
+    ]
+    own = [event for event in counted if incident.container and event.scope.container == incident.container]
+    if counted:
+        facts["restart_count"] = max(int(event.fields["restart_count"]) for event in own or counted)
+
+
+def _count_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """How often each kind of end was seen: allocation failures, kernel kills, probe kills, refused starts."""
+    lives = case.lives_of(incident.entity)
+    counts = {
+        "cuda_oom_count": sum(first_failure(life) is not None for life in lives),
+        "refused_starts_count": sum(refused_start(life) is not None for life in lives),
+        "kill_count": len(
+            {
+                (event.fields.get("victim_pid"), event.fields.get("victim_comm"))
+                for death in incident.deaths
+                for event in death.witnesses
+                if event.kind == "kernel_oom"
+            }
+        ),
+        "probe_kill_count": len({kill.locator for death in incident.deaths if (kill := probe_kill_of(case, death))}),
+    }
+    facts.update({name: count for name, count in counts.items() if count})
+
+
+def _told_of(case: Case, incident: Incident, *kinds: str) -> Iterator[Event]:
+    """What is told of the incident's entity; where nobody is named at all, what names nobody."""
+    if incident.entity:
+        return case.of_entity(case.of_kind(*kinds), incident.entity)
+    return (event for event in case.of_kind(*kinds) if not case.entities.of(event))
+
+
+def of_repeats(incident: Incident, facts: dict[str, Any]) -> None:
+    """What happened several times in one incident with different numbers: allocation failures, orderly stops."""
+    failures = [first_failure(death.life) for death in incident.deaths]
+    stops = [f for f in incident.hypotheses[0].decisive if f.signature == "derived.graceful_stop"]
+    for findings, names in (
+        (failures, ("tried_to_allocate_gib", "gpu_free_gib", "allocated_gib", "reserved_unallocated_gib")),
+        (stops, ("drain_s",)),
+    ):
+        rows = [f.fields for f in findings if f is not None and names[0] in f.fields][:MAX_REPEATS]
+        differ = any(row.get(name) != rows[0].get(name) for row in rows for name in names)
+        for number, row in enumerate(rows if differ else (), 1):
+            for name in names:
+                stem, _, unit = name.rpartition("_")
+                if name in row:
+                    facts[f"{stem}_{number}_{unit}"] = row[name]
+
+
+def of_preemptions(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """The counter as the last scrape shows it, and how much it grew since the first one (a restart begins at zero)."""
+    served = {case.entities.key(life.entity) for life in case.lives if life.shutdown is None}
+    totals = []
+    for event in case.of_kind("metrics"):
+        owner = case.entities.of(event)
+        mine = case.entities.same(owner, incident.entity) if owner else len(served) <= 1
+        if mine and event.fields.get("preemptions_total") is not None:
+            totals.append(event.fields["preemptions_total"])
+    logged = [f.fields["preemptions"] for f in case.named("vllm.preempted_v0") if f.fields.get("preemptions")]
+    facts.update(("preemptions_total", total) for total in totals[-1:] or sorted(logged)[-1:])
+    if len(totals) > 1 and totals == sorted(totals):
+        facts |= {"preemptions_at_first": totals[0], "preemptions_grew_by": totals[-1] - totals[0]}

@@ -1,0 +1,183 @@
+"""Bundles in which nothing went wrong, as far as they show: health, and the doubts that forbid to say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from ..model import Event, Finding, Role
+from ..parsers.kernel_oom_lines import killed
+from ..parsers.records import MACHINE, unwrap
+from . import bystanders, jobs, rank, rules, trends
+from . import evidence as evidence_stage
+from .case import Case, conclude
+from .deaths import PROBE_KILLS
+from .judge import Judged, assemble
+from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Phase, Trend
+from .rules import serving
+
+_ORDERLY = ("k8s.scaled", "k8s.rollout_done", "ray.serve_downscaled")
+"""Who says that a change that somebody wanted took place."""
+
+
+def no_fault(case: Case) -> Incident:
+    """Nothing died without being asked to: healthy when somebody was seen at work, else nothing can be said."""
+    findings: list[Finding] = []
+    for death in case.deaths:
+        findings += [f for rule in (rules.exits.rules,) for f in rule(case, death)]
+    working = [life for life in case.lives if life.ready is not None or life.last_activity is not None]
+    for life in working:
+        place = life.ready or life.last_activity or life.start
+        findings.append(conclude("service_healthy", place, {"phase": life.phase.value}))
+    stopped = [death for death in case.deaths if death.graceful]
+    planned = [f for f in case.named(*_ORDERLY) if f.fields.get("direction") != "up"]  # which is a wish, not yet a fact
+    flat = [
+        t for t in case.trends if t.name == "gpu_memory_used_mib" and t.word in ("flat", "plateau") and t.points >= 30
+    ]
+    for trend in flat[:1]:
+        findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
+    findings += case.named(*_ORDERLY, "k8s.rollout_progress")
+    doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
+    doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure"))
+    doubts += _failed_rollouts(case)
+    doubts += filter(None, [serving.unexplained_failures(case)])
+    doubts += filter(partial(_ended_ours, case), case.named(*PROBE_KILLS, "k8s.evicted"))
+    findings += doubts
+    healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case) and not doubts
+    healthy = healthy and not broke_before_stop(case)
+    cause = case.library.causes["healthy" if healthy else "insufficient_evidence"]
+    hypothesis = rank.rank_one(cause, findings)
+    if healthy:
+        sure = any(life.last_activity is not None for life in working) and (stopped or bystanders.seen_running(case))
+        sure = sure and not _harmed(case)
+        seen = Confidence.ESTABLISHED if sure else Confidence.LIKELY if working or stopped else Confidence.POSSIBLE
+        if any(_nobodys_kill(case, kill) for kill in case.named("kernel.oom_kill_node")) or _unasked(case):
+            seen = Confidence.POSSIBLE
+        hypothesis = replace(_about_stops(hypothesis), confidence=seen)
+    entity = working[0].entity if working else stopped[0].entity if stopped else ""
+    decoys = tuple(
+        Decoy(f, evidence_stage.harmless_reason(f, stopped))
+        for f in case.findings
+        if f.role in (Role.CAUSE, Role.SYMPTOM, Role.CONSEQUENCE)
+    )
+    death = Death(entity, None, (), None, None, "", True)
+    return assemble(case, Judged(death, (), tuple(findings)), (hypothesis,), (), decoys)
+
+
+def _harmed(case: Case) -> bool:
+    """True when requests failed, were still running at the end, or the kernel killed a helper: not all was well."""
+    killed = (case.lives_of(case.entities.of(event)) for event in case.of_kind("kernel_oom"))
+    return any(killed) or any(life.unfinished or failed for life, failed, _ in serving.failures(case))
+
+
+def _unasked(case: Case) -> bool:
+    """True when a busy engine was stopped and came up again in the same place, and nothing says who asked for it.
+
+    A rollout makes a new pod. Whoever restarts in place may be a person, or a watchdog that found it unhealthy.
+    """
+    for death in case.deaths:
+        life = death.life
+        if life is None or not death.graceful or life.last_activity is None or rules.exits.stop_request(case, death):
+            continue
+        later = (other for other in case.lives_of(death.entity) if other is not life and other.from_start)
+        if any(_after(other, life) for other in later):
+            return True
+    return False
+
+
+def _after(other: Life, life: Life) -> bool:
+    begin, end = other.start, life.end
+    if begin.locator.source == end.locator.source:
+        return begin.locator.order > end.locator.order
+    return begin.time.utc_s is not None and end.time.utc_s is not None and begin.time.utc_s >= end.time.utc_s
+
+
+def _nobodys_kill(case: Case, kill: Finding) -> bool:
+    """True for a victim outside all pods and containers of a node without memory, that no engine is seen to outlive.
+
+    Its name is no engine's, but a server may run under any name.
+    """
+    owner = case.entities.of(kill.event)
+    return not owner.startswith(("pod:", "uid:", "cid:")) and not outlived(case, kill.event)
+
+
+def _is_unread_kill(case: Case, event: Event) -> bool:
+    """True for the kernel's words where the kernel does not speak, behind the last sign of life.
+
+    A user may have sent them, or a copy put them there: nothing is proved, least of all that nobody was killed.
+    """
+    if event.channel in MACHINE or "Killed process " not in event.text:
+        return False
+    return killed(unwrap(event.text).text.removeprefix("kernel: ")) is not None and not outlived(case, event)
+
+
+def _may_be_ours(case: Case, told: Finding) -> bool:
+    """False for what a scheduler says of a job that no engine of the bundle was."""
+    return not case.lives or not all(jobs.is_of_another(jobs.job_of(told), case.jobs, life) for life in case.lives)
+
+
+def _failed_rollouts(case: Case) -> Iterator[Finding]:
+    """Rollouts that did not become ready in time, unless the same source says later that one did."""
+    done = [finding.locator for finding in case.named("k8s.rollout_done")]
+    for failed in case.named("k8s.progress_deadline"):
+        place = failed.locator
+        if not any(later.source == place.source and later.order > place.order for later in done):
+            yield failed
+
+
+def _ended_ours(case: Case, kill: Finding) -> bool:
+    """True for a kill of the engine by the kubelet that no death was made of, and that no run is seen to outlive."""
+    owner, moment = case.entities.of(kill.event), kill.time
+    ours = not owner or any(case.entities.same(owner, life.entity) for life in case.lives)
+    later = (life.start.time.utc_s for life in case.lives)
+    again = moment.utc_s is not None and any(s is not None and s > moment.latest_s for s in later)
+    return ours and not kill.quoted and not again and not outlived(case, kill.event)
+
+
+def _about_stops(healthy: Hypothesis) -> Hypothesis:
+    """Where something was stopped, that it was an orderly stop decides; that engines work supports it."""
+    stops = tuple(f for f in healthy.decisive if f.signature == "derived.graceful_stop")
+    if not stops:
+        return healthy
+    rest = tuple(f for f in healthy.decisive if f not in stops)
+    return replace(healthy, decisive=stops, supporting=(*rest, *healthy.supporting))
+
+
+def point_of(case: Case, trend: Trend) -> Event:
+    """The last point of a trend, as an event to quote."""
+    samples = next(
+        s for s in case.samples if s.name == trend.name and s.source == trend.source and s.scope.gpu == trend.gpu
+    )
+    return trends.event_at(samples, trends.points_of(samples)[-1])
+
+
+def outlived(case: Case, fault: Event) -> bool:
+    """True when some engine went on working after a fault."""
+    for life in case.lives:
+        if fault.locator.source in life.sources:
+            if fault.locator.source == life.start.locator.source and fault.locator.order < life.last_sign:
+                return True
+            continue
+        activity = life.last_activity
+        if activity is None or activity.time.utc_s is None or fault.time.utc_s is None:
+            continue
+        began = life.start.time.utc_s
+        if began is not None and began < fault.time.utc_s and activity.time.utc_s > fault.time.utc_s + 60.0:
+            return True
+    return False
+
+
+def broke_before_stop(case: Case) -> bool:
+    """True where an engine said that it is gone before it was told to stop, though that stands behind the stop.
+
+    Lines whose order was lost make a death look like the noise of a stop: nothing that needs a living engine is sure.
+    """
+    gone = {s.id for s in case.library.signatures.values() if s.phase == Phase.DEAD}
+    stops = [life.shutdown for life in case.lives if life.shutdown is not None]
+    return any(
+        stop.locator.source == f.locator.source and stop.locator.order < f.locator.order
+        and stop.time.utc_s is not None and f.time.utc_s is not None and f.time.utc_s < stop.time.utc_s - 1.0
+        for f in case.findings if f.signature in gone and not f.quoted
+        for stop in stops
+    )  # fmt: skip

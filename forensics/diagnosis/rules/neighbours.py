@@ -1,0 +1,133 @@
+"""Who else holds the card: a series of what each process uses, or one list of the processes on it.
+
+A series shows who stood beside the engine, and since when. A list says more where the failure prints no numbers: a
+driver that cannot make a context, NCCL that cannot make a buffer and an engine that wakes up all fail without a word
+about who has the memory. The run that fails so has none of it itself: its weights are not loaded, or given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+import regex
+
+from ...model import Event, Finding, Samples
+from .. import ledger, rank
+from ..case import Case, conclude
+from ..model import Death, Life, Phase
+from ..trends import Point, event_at, points_of
+from .oom_site import first_failure, refused_start, site_of
+
+MOST_OF_IT = 0.5
+MIN_FOREIGN_MIB = 256.0
+HELD_S = 600.0
+"""A neighbour that held its memory so long did no harm with it."""
+MUCH_MIB = 8 * 1024.0
+"""More than the contexts and buffers of an engine that holds no weights."""
+NEAR_S = 3600.0
+"""A list of processes so far from the failure shows another time."""
+_ENGINE = regex.compile(
+    r"(?i)vllm|enginecore|workerproc|sglang|ray::|text-generation|trtllm|tensorrt|llama|lmdeploy|triton|ollama|pt_main_thread"
+)
+_NAMELESS = regex.compile(r"(?:/usr(?:/local)?/bin/|/opt/venv/bin/)?python[\d.]*|-|\[.*\]|\[?N/?A\]?|")
+"""What an engine may be called as well."""
+
+
+def rules(case: Case, death: Death) -> Iterator[Finding]:
+    """A process that held memory of the card when an allocation failed, or a start was refused for want of it."""
+    failure = first_failure(death.life)
+    if failure is not None or refused_start(death.life) is not None:
+        yield from _beside_it(case, death)
+    if failure is not None:
+        yield from _in_its_place(case, death, failure)
+
+
+def _beside_it(case: Case, death: Death) -> Iterator[Finding]:
+    """Processes beside the largest one on the same GPU, from the moment when they were first seen."""
+    by_gpu: dict[str, list[Samples]] = {}
+    for column in case.samples:
+        if column.name == "gpu_process_memory_mib" and len(column.values):
+            by_gpu.setdefault(column.scope.gpu, []).append(column)
+    for gpu in sorted(by_gpu):
+        columns = sorted(by_gpu[gpu], key=lambda s: -max(s.values))
+        for column in columns[1:]:
+            points = [p for p in points_of(column) if not death.time_s or p[0] <= death.time_s + 600.0]
+            seen = bool(points) and (not death.time_s or points[0][0] <= death.time_s <= points[-1][0] + 600.0)
+            apart = bool(points) and columns[0].scope.process != column.scope.process
+            if seen and apart and max(column.values) >= MIN_FOREIGN_MIB:
+                onset, level = _growth(points)
+                fields = {
+                    "foreign_pid": column.scope.pid,
+                    "foreign_name": column.scope.process,
+                    "foreign_peak_mib": max(value for _, value, _ in points),
+                    **({"foreign_level_mib": level} if level is not None else {}),
+                }
+                yield conclude("foreign_process", event_at(column, onset), fields)
+
+
+def _growth(points: Sequence[Point]) -> tuple[Point, float | None]:
+    """Where a neighbour began to grow beyond what it had held long before; else where it was first seen."""
+    level = median(value for _, value, _ in points[: (len(points) + 1) // 2])
+    peak = max(value for _, value, _ in points)
+    calm = [n for n, (_, value, _) in enumerate(points) if value <= level + 0.02 * (peak - level)]
+    grown = points[calm[-1] + 1 :] if calm else []
+    if grown and peak - level >= MIN_FOREIGN_MIB and grown[0][0] - points[0][0] >= HELD_S:
+        return grown[0], level
+    return points[0], None
+
+
+def _in_its_place(case: Case, death: Death, failure: Finding) -> Iterator[Finding]:
+    """The process with most memory that is not the engine, where the engine cannot hold it."""
+    if not _holds_nothing(case, death, failure):
+        return
+    much = MOST_OF_IT * max(_totals_mib(case), default=2 * MUCH_MIB)
+    strangers = [e for e in case.of_kind("gpu_process") if _is_stranger(e) and _is_near(e, death)]
+    largest = max(strangers, key=used_mib, default=None)
+    if largest is None or used_mib(largest) < much:
+        return
+    fields = {
+        "foreign_pid": largest.fields.get("pid"),
+        "foreign_name": largest.fields.get("name", ""),
+        "foreign_peak_mib": used_mib(largest),
+        "basis": rank.DIFFERENCE,
+    }
+    yield conclude("foreign_process", largest, fields, (failure,))
+
+
+def _holds_nothing(case: Case, death: Death, failure: Finding) -> bool:
+    """True when the allocator printed no figures and the engine's weights are not on the card at that time."""
+    life, place = death.life, failure.locator.order
+    if life is None or any("gpu_total_gib" in f.fields for f in life.findings if f.locator.order >= place):
+        return False
+    site, told = site_of(case, death, failure)
+    early = told["phase"] in (Phase.UNKNOWN.value, Phase.STARTING.value) and not _loaded(life)
+    return site == "oom_waking_up" or early
+
+
+def _loaded(life: Life) -> bool:
+    return life.ready is not None or "weights_gib" in ledger.values_of(life)
+
+
+def _totals_mib(case: Case) -> Iterator[float]:
+    for event in case.of_kind("gpu_state"):
+        total = event.fields.get("memory_total_mib")
+        if isinstance(total, int | float):
+            yield float(total)
+
+
+def _is_stranger(event: Event) -> bool:
+    name = str(event.fields.get("name", ""))
+    return _ENGINE.search(name) is None and _NAMELESS.fullmatch(name) is None
+
+
+def _is_near(event: Event, death: Death) -> bool:
+    if event.time.utc_s is None or death.time_s is None:
+        return True
+    return abs(event.time.utc_s - death.time_s) <= NEAR_S + event.time.uncertainty_s
+
+
+def used_mib(event: Event) -> float:
+    """What a process on the card uses; 0 where the driver does not say."""
+    used = event.fields.get("used_mib")
+    return float(used) if isinstance(used, int | float) else 0.0
