@@ -18,7 +18,6 @@ from .json_yaml import read_yaml
 from .k8s_facts import spec_events, without_defaults
 from .located import Object, holding, listed, object_at, objects_at, text_at
 
-MAX_DEPTH = 10
 MAX_BYTES = 4 << 20
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _TELLING = ("image", "args", "command", "resources", *_PROBES)
@@ -31,17 +30,17 @@ def template_events(entry: Object, kind: str, source: str) -> Iterator[Event]:
     """One `pod_spec` for each container that an object of another kind describes."""
     metadata = object_at(entry, "metadata")
     name, scope = text_at(metadata, "name"), Scope(namespace=text_at(metadata, "namespace"))
-    for pod in _pod_specs(object_at(entry, "spec"), 0):
+    for pod in _pod_specs(object_at(entry, "spec"), set()):
         for event in spec_events(pod, Object(), source, scope, f"{kind.lower()} {name}"):
             yield replace(event, fields={**event.fields, "workload_kind": kind, "workload_name": name})
 
 
-def _pod_specs(value: object, depth: int) -> Iterator[Object]:
-    if depth > MAX_DEPTH:
+def _pod_specs(value: object, seen: set[int]) -> Iterator[Object]:
+    if not _is_new(value, seen):
         return
     if isinstance(value, list):
         for item in value:
-            yield from _pod_specs(item, depth + 1)
+            yield from _pod_specs(item, seen)
     if not isinstance(value, Object):
         return
     if any(key in one for one in objects_at(value, "containers") for key in _TELLING):
@@ -51,7 +50,15 @@ def _pod_specs(value: object, depth: int) -> Iterator[Object]:
         if key == "model" and isinstance(inner, Object) and any(name in inner for name in _TELLING):
             yield _alone(inner, "kserve-container")
         else:
-            yield from _pod_specs(inner, depth + 1)
+            yield from _pod_specs(inner, seen)
+
+
+def _is_new(value: object, seen: set[int]) -> bool:
+    """True at the first visit of a part: aliases of YAML share it, and a few of them nested stand for millions."""
+    if id(value) in seen:
+        return False
+    seen.add(id(value))
+    return True
 
 
 def _alone(container: Object, name: str) -> Object:
@@ -65,25 +72,25 @@ def read_values(text: str, source: str) -> Parsed:
     """The containers of a chart's values, or of a piece of a manifest; whose they are is not said."""
     events: list[Event] = []
     for document in read_yaml(text):
-        for pod in _probed(document.value, "", 0):
+        for pod in _probed(document.value, "", set()):
             found = spec_events(pod, Object(), source, Scope(), "values")
             for event in map(without_defaults, found):
                 events.append(replace(event, fields={**event.fields, "workload_kind": "values"}))
     return Parsed(tuple(events))
 
 
-def _probed(value: object, name: str, depth: int) -> Iterator[Object]:
-    if depth > MAX_DEPTH:
+def _probed(value: object, name: str, seen: set[int]) -> Iterator[Object]:
+    if not _is_new(value, seen):
         return
     if isinstance(value, list):
         for item in value:
-            yield from _probed(item, name, depth + 1)
+            yield from _probed(item, name, seen)
     elif isinstance(value, Object):
         if any(isinstance(value.get(probe), Object) for probe in _PROBES):
             yield _alone(value, name or "main")
             return
         for key, inner in value.items():
-            yield from _probed(inner, key, depth + 1)
+            yield from _probed(inner, key, seen)
 
 
 def _sniff_values(head: Head) -> int:
