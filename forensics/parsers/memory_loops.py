@@ -22,7 +22,8 @@ LAYER = "watch"
 MAX_BYTES = 64 << 20
 _LEAST_BYTES, _MOST_BYTES = 1 << 26, 1 << 44
 _TIMES = 3
-_FRAME = regex.compile(r"^[-=#\[>* ]+|[-=#\]:, ]+$")
+_BEFORE, _BEHIND = "-=#[>* ", "-=#]:, "
+"""What people print around a date, so that it stands out."""
 _EPOCH = regex.compile(r"1\d{9}(?:\.\d{1,9})?")
 _CLOCK = regex.compile(r"(?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?")
 _LEAD = regex.compile(
@@ -63,7 +64,7 @@ def _rows(lines: Sequence[str]) -> Iterator[_Row | bool]:
         line = raw.strip()
         if not line:
             continue
-        framed = _FRAME.sub("", line)
+        framed = line.lstrip(_BEFORE).rstrip(_BEHIND)
         if is_time(framed) or _EPOCH.fullmatch(framed):
             above = date_command(framed, LAYER)
             yield above is not None
