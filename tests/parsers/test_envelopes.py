@@ -290,3 +290,15 @@ def test_a_stamp_in_brackets() -> None:
     record = unwrap("[2026-05-12T10:41:00.123Z] ValueError: no")
     assert (record.text, record.envelopes) == ("ValueError: no", ("iso",))
     assert unwrap("[2026-05-12 10:41:00] Load weight end.").channel == "engine"
+
+
+@pytest.mark.parametrize(("line", "level", "text"), [
+    ("(EngineCore_DP0 pid=117) ERROR torch.OutOfMemoryError: CUDA out of memory.", "ERROR", "torch.OutOfMemoryError: CUDA out of memory."),
+    ("(EngineCore_DP0 pid=117) ERROR     self.model = load()", "ERROR", "    self.model = load()"),
+    ("(EngineCore_DP0 pid=117) ERRORS were seen", "", "ERRORS were seen"),
+    ("(raylet pid=117) ERROR here", "", "ERROR here"),
+])  # fmt: skip
+def test_a_header_without_its_time(line: str, level: str, text: str) -> None:
+    """Somebody cut time and file out of each line; the process and the level stayed."""
+    record = unwrap(line)
+    assert (record.level, record.text) == (level, text)

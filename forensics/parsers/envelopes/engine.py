@@ -15,6 +15,8 @@ _PROCESS = re.compile(
     r"(?: pid=(?P<pid>\d{1,18}))?(?:, ip=(?P<ip>[0-9A-Fa-f.:]+))?\) ?(?P<rest>.*)",
     re.DOTALL,
 )
+_TIMELESS = re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?!\d\d-\d\d )(?P<rest> *\S.*)", re.DOTALL)
+"""What is left of vLLM's header where somebody cut out its time and file."""
 _RANK_PREFIX = re.compile(r"\[rank(?P<rank>\d{1,18})\]: ?(?P<rest>.*)", re.DOTALL)
 _VLLM = re.compile(
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<mon>\d\d)-(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d) "
@@ -51,7 +53,9 @@ def process(text: str) -> Layer | None:
     if not (pid or name in ("raylet", "autoscaler") or ip):
         return None
     channel = "ray" if name in ("raylet", "autoscaler") else "engine"
-    return Layer(rest, channel=channel, scope=_process_scope(name, dims, pid, ip))
+    timeless = _TIMELESS.fullmatch(rest) if pid and channel == "engine" else None
+    level, rest = timeless.groups() if timeless else ("", rest)
+    return Layer(rest, channel=channel, level=level, scope=_process_scope(name, dims, pid, ip))
 
 
 @lru_cache(maxsize=1024)
