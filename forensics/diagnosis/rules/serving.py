@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import Any
 
-from ...model import Event, Finding, Samples
+from ...model import Event, Finding, Samples, Scope
 from .. import trends
 from ..case import Case, conclude
 from ..model import Life
@@ -65,8 +65,9 @@ _TOKENS = ("generation_tokens_per_s", "prompt_tokens_per_s")
 
 def standstills(case: Case) -> Iterator[tuple[tuple[Finding, ...], bool]]:
     """Evidence of an engine that stands still, and whether it is clear: it never moved again, with requests running."""
+    beside = _by_log(case)
     for column in _columns(case, "requests_running"):
-        moved = [other for name in _TOKENS for other in _columns(case, name) if _beside(column, other)]
+        moved = [other for other in beside[column.source, column.scope] if other.name in _TOKENS]
         if any(other.name == "generation_tokens_per_s" for other in moved):
             yield from _stalls(case, column, moved)
     for life in case.lives:
@@ -113,6 +114,7 @@ def _waits(case: Case, life: Life) -> Iterator[tuple[tuple[Finding, ...], bool]]
 
 def queues(case: Case) -> Iterator[tuple[Finding, ...]]:
     """Evidence of a queue that lasts and does not become shorter, whatever the cache holds."""
+    beside = _by_log(case)
     for waiting in _columns(case, "requests_waiting"):
         for rows in _by_run(case, waiting):
             short = max((n for n, row in enumerate(rows) if row[2] < LONG_QUEUE), default=-1)
@@ -123,8 +125,8 @@ def queues(case: Case) -> Iterator[tuple[Finding, ...]]:
             place, moment, count = queue[0]
             fields = {"requests_waiting": peak, "queue_s": round(_lasted_s(queue))}
             for name in ("requests_running", "kv_cache_usage_pct"):
-                beside = [c for c in _columns(case, name) if _beside(waiting, c)]
-                values = [v for c in beside for n, v in zip(c.lines, c.values, strict=True) if n >= place]
+                others = [c for c in beside[waiting.source, waiting.scope] if c.name == name]
+                values = [v for c in others for n, v in zip(c.lines, c.values, strict=True) if n >= place]
                 fields |= {name: max(values)} if values else {}
             yield (conclude("queue_lasting", trends.event_at(waiting, (moment, count, place)), fields),)
 
@@ -244,8 +246,12 @@ def _columns(case: Case, name: str) -> Iterator[Samples]:
     return (column for column in case.samples if column.name == name)
 
 
-def _beside(one: Samples, other: Samples) -> bool:
-    return (one.source, one.scope) == (other.source, other.scope)
+def _by_log(case: Case) -> dict[tuple[str, Scope], list[Samples]]:
+    """The series that one program printed into one log, sorted once for all logs."""
+    found: dict[tuple[str, Scope], list[Samples]] = {}
+    for column in case.samples:
+        found.setdefault((column.source, column.scope), []).append(column)
+    return found
 
 
 def _of(case: Case, life: Life, column: Samples) -> list[Row]:
