@@ -163,6 +163,7 @@ DERIVED: dict[str, Derived] = {
                 "gpu_climb",
                 "host_climb",
                 "counted_climb",
+                "held_climb",
                 "oomkilled_status",
                 "oom_counter",
                 "evicted_over_request",
@@ -211,6 +212,7 @@ DERIVED: dict[str, Derived] = {
                 "engine_error_before_probe",
                 "host_cache",
                 "shm_small",
+                "settings_changed",
             ),
         ),
     )

@@ -216,7 +216,7 @@ def assemble(
         contributing=tuple(
             f
             for f in judged.evidence
-            if f.role is Role.SYMPTOM
+            if (f.role is Role.SYMPTOM or rank.matches(top.cause.contributing, f))
             and (f.signature, f.locator) not in used
             and f not in explained
             and not (top.decisive and f.signature == "derived.unexplained_exit")

@@ -6,7 +6,7 @@ bytes per token = KV bytes ÷ KV tokens (or 2 × layers × KV heads × head size
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..model import Event, Finding, Locator
@@ -213,9 +213,14 @@ def max_model_len(case: Case, life: Life) -> int | None:
 
 def flags_of(spec: Event) -> dict[str, Any]:
     """The flags of the command line that a spec gives to its container."""
+    return flags((*spec.fields.get("command", ()), *spec.fields.get("args", ())))
+
+
+def flags(words: Iterable[Any]) -> dict[str, Any]:
+    """The flags of a command line, by name with underscores."""
     from ..parsers.engine_config import parse_cli_args
 
-    return parse_cli_args([*map(str, spec.fields.get("command", ())), *map(str, spec.fields.get("args", ()))])
+    return parse_cli_args([*map(str, words)])
 
 
 def arguments_of(case: Case, life: Life) -> dict[str, Any]:

@@ -14,9 +14,9 @@ import regex
 
 from .. import stamps
 from ..model import Event, Locator, RawStamp, Scope
-from .k8s_facts import spec_events
+from .k8s_facts import container_spec, spec_events
 from .k8s_values import container_of_path, gpus, instant_at, known, scope_of_message, shown, whole
-from .located import Object, dig, int_at, line_at, object_at, objects_at, text_at
+from .located import Object, dig, int_at, line_at, object_at, objects_at, strings_at, text_at
 
 MESSAGE_CHARS = 8192
 _COUNTED_AGE = regex.compile(r"(?P<last>\S+)(?: \(x(?P<count>\d{1,9}) over (?P<first>\S+)\))?")
@@ -132,6 +132,7 @@ def event_events(entry: Object, source: str) -> list[Event]:
     )
     message_key = "message" if "message" in entry else "note"
     line = line_at(entry, message_key if message_key in entry else "reason")
+    last_line = max(line, line_at(entry, "reason"))
     seen = Occurrence(
         reason=text_at(entry, "reason"), message=text_at(entry, message_key),
         event_type=text_at(entry, "type"), object_kind=kind, object_name=text_at(about, "name"),
@@ -140,7 +141,7 @@ def event_events(entry: Object, source: str) -> list[Event]:
         host=text_at(origin, "host"), count=next((c for c in counts if c), None),
         stamp=last, first_seen=first, stored=stored,
     )  # fmt: skip
-    return occurrence_events(seen, Locator(source, line, line))
+    return occurrence_events(seen, Locator(source, line, last_line))
 
 
 def node_events(node: Object, source: str) -> list[Event]:
@@ -203,7 +204,7 @@ def workload_events(workload: Object, kind: str, source: str) -> Iterator[Event]
     """A Deployment, ReplicaSet, StatefulSet, DaemonSet or Job: what it wants, what is there, its template.
 
     Template specs carry the namespace only, for they speak of no single container. A ReplicaSet is dated by
-    its creation, which is when its revision was rolled out; its template is its Deployment's.
+    its creation, which is when its revision was rolled out, and says in `containers` what that revision ran.
     """
     metadata, spec, status = (object_at(workload, key) for key in ("metadata", "spec", "status"))
     name = text_at(metadata, "name")
@@ -242,15 +243,27 @@ def workload_events(workload: Object, kind: str, source: str) -> Iterator[Event]
         Locator(source, line, line), "workload", "k8s", f"{kind.lower()} {name}{amount}", scope=scope,
         fields=known(fields),
     )  # fmt: skip
+    template = object_at(spec, "jobTemplate", "spec", "template") or object_at(spec, "template")
     if kind == "ReplicaSet":
-        yield replace(event, stamps=(created,) if created else ())
+        yield _revision(event, workload, object_at(template, "spec"), (created,) if created else ())
         return
     yield event
-    template = object_at(spec, "jobTemplate", "spec", "template") or object_at(spec, "template")
     for specified in spec_events(
         object_at(template, "spec"), Object(), source, scope, f"{kind.lower()} {name}"
     ):
         yield replace(specified, fields={**specified.fields, "workload_kind": kind, "workload_name": name})
+
+
+def _revision(event: Event, workload: Object, spec: Object, created: tuple[RawStamp, ...]) -> Event:
+    """A ReplicaSet with the containers of its revision, from its name to the last argument."""
+    owner = next(iter(objects_at(workload, "metadata", "ownerReferences")), Object())
+    containers = {text_at(c, "name"): known(container_spec(c)) for c in objects_at(spec, "containers")}
+    lines = [line_at(c, "args", len(strings_at(c, "args")) - 1) for c in objects_at(spec, "containers") if "args" in c]
+    first = event.locator.line
+    return replace(
+        event, stamps=created, locator=replace(event.locator, line_end=max(first, *lines, first)),
+        fields=known({**event.fields, "containers": containers or None, "owner": text_at(owner, "name")}),
+    )  # fmt: skip
 
 
 def _first(*numbers: int | None) -> int | None:

@@ -48,6 +48,11 @@ def pod_events(pod: Object, source: str, printed_lines: bool = False) -> list[Ev
             events += _container_events(status, source, scope, init, printed_lines)
     if text_at(pod, "status", "phase"):
         events.append(_pod_status(pod, source, scope))
+    created = instant_at(metadata, "creationTimestamp")
+    if created is not None and scope.pod:
+        line = line_at(metadata, "creationTimestamp")
+        event = _event(source, line, "pod_created", f"pod {scope.pod} created", scope, {})
+        events.append(replace(event, stamps=(created,)))
     return events
 
 
@@ -64,7 +69,7 @@ def spec_events(spec: Object, owner: Object, source: str, scope: Scope, title: s
         for container in objects_at(spec, key):
             name = text_at(container, "name")
             fields = {
-                **_container_spec(container),
+                **container_spec(container),
                 **shared,
                 "shm_size_bytes": _shm_size_bytes(container, spec),
             }
@@ -83,7 +88,8 @@ def without_defaults(event: Event) -> Event:
     return replace(event, fields={key: value for key, value in event.fields.items() if key != "shm_size_bytes"})
 
 
-def _container_spec(container: Object) -> dict[str, Any]:
+def container_spec(container: Object) -> dict[str, Any]:
+    """What one container of a pod or of a template is to run, with what limits and probes."""
     limits, requests = (
         object_at(container, "resources", "limits"),
         object_at(container, "resources", "requests"),

@@ -1,5 +1,6 @@
 """Memory readings of hand-made watchers: `… top1=VLLM::APIServer pid=2211 rss=64.9GiB …`, `mem_avail=53.6GiB`,
-rows of `docker stats` or `kubectl top pod` behind a time, and what programs count of themselves (`spool_bytes=…`).
+rows of `docker stats` or `kubectl top pod` behind a time, and what programs count of themselves (`spool_bytes=…`,
+`308 conversations tracked`).
 
 People leave loops running that log a process's resident size or the node's free memory; there is no standard form.
 What is common is a key (`rss`, `VmRSS`, `mem_avail`, `MemAvailable`), `=` or `:`, a number and a binary unit.
@@ -8,6 +9,7 @@ What is common is a key (`rss`, `VmRSS`, `mem_avail`, `MemAvailable`), `=` or `:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import regex
 
@@ -56,6 +58,14 @@ COUNTED = SeriesSpec(
     ("head", "name", "value", "tail"), ("name",), consume=False,
 )  # fmt: skip
 """A program's own count of what it holds, in its log: the first one of a line."""
+HELD = tuple(
+    SeriesSpec(
+        word, r"^(.*?)\b(\d{1,15}) ((?:[a-z][\w-]{0,30} ){1,3}?)(?:are |is |were |now |currently )?" + word + r"\b",
+        ("head", "value", "what"), ("what",), consume=False,
+    )
+    for word in ("tracked", "cached", "retained", "buffered", "in memory")
+)  # fmt: skip
+"""How many of something a program says that it keeps: what grows in it when its memory does."""
 _SAYS = regex.compile(r"[a-z]{4}")
 _POD_BEFORE = regex.compile(r"(?:.*\s)?(?P<pod>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5}|\d{1,3}))\s+")
 _KIB = {
@@ -81,6 +91,8 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
             _top(rows, points)
         if rows.spec == COUNTED:
             _counted(rows, points)
+        if rows.spec in HELD:
+            _held(rows, points)
         if rows.spec not in (*RSS, *AVAILABLE):
             continue
         names = rows.columns.get("name") or [None] * len(rows.lines)
@@ -146,4 +158,15 @@ def _counted(rows: SeriesRows, points: Points) -> None:
         points.add(series, scope, around.stamps[-1], line, float(text) * factor)
 
 
-DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE, STATS, TOP, COUNTED), samples=samples)
+def _held(rows: SeriesRows, points: Points) -> None:
+    """`held_count` by what is held; of the rows that tell a time."""
+    told = zip(*(rows.columns[name] for name in ("head", "value", "what")), rows.lines, strict=True)
+    for head, text, what, line in told:
+        around = unwrap(f"{head or ''}-")
+        if text is not None and around.stamps:
+            scope = Scope(host=around.scope.host, pod=around.scope.pod, container=around.scope.container)
+            kind = f"{(what or '').strip()} {rows.spec.anchor}"
+            points.add("held_count", replace(scope, process=kind), around.stamps[-1], line, float(text))
+
+
+DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE, STATS, TOP, COUNTED, *HELD), samples=samples)

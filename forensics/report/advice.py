@@ -37,11 +37,21 @@ def change(report: Report, language: str) -> dict[str, Any]:
         return [item for item in said if item is not None]
 
     return {
-        "change": filled(_fitting(report)),
+        "change": [*_going_back(report, language), *filled(_fitting(report))],
         "avoid": filled(item for item in cause.avoid if _holds(report, item.condition)),
         "verify": told(report, "verify", language),
         "prevent": filled(item for item in cause.prevent if _holds(report, item.condition)),
     }
+
+
+def _going_back(report: Report, language: str) -> Iterator[str]:
+    """What was changed before the failure: to take it back is quicker than any remedy."""
+    t = text.texts(language)["advice"]
+    for finding in report.diagnosis.incidents[0].contributing:
+        if finding.signature == "derived.settings_changed":
+            names = {k: v for k in ("namespace", "workload") if _NAME.fullmatch(v := str(finding.fields.get(k, "")))}
+            told = {k: v for k, v in finding.fields.items() if k not in ("namespace", "workload")}
+            yield (text.fill(t["changed"], told) or "") + (text.fill(t["roll_back"], {**told, **names}) or "")
 
 
 def told(report: Report, key: str, language: str) -> str:

@@ -43,6 +43,7 @@ def read_cause(reader: Reader, table: dict[str, Any], expected_id: str) -> Cause
         contradicting=reader.strings(table, "contradicting"),
         explains=reader.strings(table, "explains"),
         onset=reader.strings(table, "onset"),
+        contributing=reader.strings(table, "contributing"),
         confirm=tuple(
             Confirm(
                 reader.text(item, "evidence", key), reader.string(item, "command", key),

@@ -20,7 +20,7 @@ CHANNELS = (
     "container", "metrics", "cgroup",
 )  # fmt: skip
 LANGUAGES = ("en", "zh")
-EVIDENCE_KEYS = ("decisive", "supporting", "contradicting", "explains", "onset")
+EVIDENCE_KEYS = ("decisive", "supporting", "contradicting", "explains", "onset", "contributing")
 """Keys of a cause that name findings."""
 ENGINES = ("vllm", "sglang", "tgi", "trtllm", "lmdeploy", "llamacpp", "ollama")
 """Inference servers that differ in their flags. A death whose engine nothing tells gets the advice for the first."""
@@ -193,6 +193,8 @@ class Cause:
     verify: Text
     prevent: tuple[Advice, ...]
     variants: tuple[Variant, ...] = ()
+    contributing: tuple[str, ...] = ()
+    """Findings that say why it could come about, beside the symptoms that no cause explains."""
 
     def conditions(self) -> Iterator[tuple[str, Condition]]:
         """All conditions, with the place of each in the file."""

@@ -142,6 +142,7 @@ def cause_schema() -> dict[str, Any]:
         "contradicting": _strings(ids + "They speak against it."),
         "explains": _strings(ids + "Consequences when this cause holds."),
         "onset": _strings(ids + "Beside a decisive one: the line at which the trouble began, to be read first."),
+        "contributing": _strings(ids + "They decide nothing, and say why it could come about."),
     }
     properties = {
         "id": _filled("As the file name says."),

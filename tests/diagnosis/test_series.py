@@ -76,6 +76,18 @@ def test_a_steady_climb_under_flat_traffic_is_a_leak(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "gpu_oom.leak"
 
 
+@pytest.mark.parametrize(("counts", "told"), [
+    (range(300, 6300, 300), True), ([5000 + n for n in range(20)], False), ([300] * 20, False), ([300, 4000], False)
+], ids=["multiplied", "as-before", "constant", "two-words"])  # fmt: skip
+def test_what_the_program_keeps_while_its_memory_climbs(b: ModuleType, counts: Any, told: bool) -> None:
+    w = served(b, 20 * HOUR)
+    w.series("gpu_memory_used_mib", [(60.0 * i, 70_000 + 9 * i) for i in range(10, 1199)], "gpu.csv", Scope(gpu="0"))
+    w.series("gpu_memory_total_mib", [(0, 81_559.0)], "gpu.csv", Scope(gpu="0"))
+    points = [(3000.0 * (i + 1), float(n)) for i, n in enumerate(counts)]
+    w.series("held_count", points, "a", Scope(process="conversations tracked"))
+    assert ("held_climb" in concluded(b, w)) is told
+
+
 @pytest.mark.parametrize(
     ("every_h", "values", "leaks"),
     [

@@ -37,7 +37,8 @@ def _comparable(event: Event, as_described: bool) -> str:
 
 
 def _facts(events: tuple[Event, ...], as_described: bool = False) -> Counter[str]:
-    return Counter(_comparable(event, as_described) for event in events if event.kind not in OCCURRENCES)
+    kinds = {*OCCURRENCES, "pod_created"} if as_described else OCCURRENCES
+    return Counter(_comparable(event, as_described) for event in events if event.kind not in kinds)
 
 
 @pytest.fixture(scope="module")

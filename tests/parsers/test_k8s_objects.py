@@ -342,6 +342,31 @@ def test_workload_and_its_template() -> None:
     assert spec.fields["memory_limit_bytes"] == 64 << 30
 
 
+def test_a_revision_tells_what_it_ran() -> None:
+    """A ReplicaSet stands where its name is, up to the last argument, at the time of its rollout."""
+    template = {"spec": {"containers": POD["spec"]["containers"]}}
+    meta = {
+        "name": "vllm-llama-6d5b9c7f4b", "namespace": "inference", "creationTimestamp": "2026-11-29T19:00:00Z",
+        "annotations": {"deployment.kubernetes.io/revision": "14"}, "ownerReferences": [{"name": "vllm-llama"}],
+    }
+    text = json.dumps({"kind": "ReplicaSet", "metadata": meta, "spec": {"replicas": 1, "template": template}}, indent=2)
+    (event,) = read(text)
+    assert (event.kind, event.fields["revision"], event.fields["owner"]) == ("workload", "14", "vllm-llama")
+    assert iso_utc(event.stamps[0].seconds) == "2026-11-29T19:00:00.000Z"
+    assert event.fields["containers"]["vllm"]["args"] == ("--model", "Qwen/Qwen3-8B")
+    assert event.fields["containers"]["vllm"]["gpus"] == 4
+    lines = text.split("\n")
+    assert "vllm-llama-6d5b9c7f4b" in lines[event.locator.line - 1]
+    assert "Qwen/Qwen3-8B" in lines[event.locator.line_end - 1]
+
+
+def test_when_a_pod_was_created() -> None:
+    pod = POD | {"metadata": POD["metadata"] | {"creationTimestamp": "2026-11-29T19:59:58Z"}}
+    event = only(read(pod), "pod_created")
+    assert (event.text, iso_utc(event.stamps[0].seconds)) == ("pod vllm-llama-0 created", "2026-11-29T19:59:58.000Z")
+    assert "creationTimestamp" in event.raw
+
+
 def test_cut_list_keeps_whole_items() -> None:
     """Of a cut list the whole items are kept; facts of the torn one are marked incomplete."""
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [POD, POD]}, indent=2)

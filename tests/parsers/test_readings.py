@@ -57,3 +57,18 @@ def test_rows_of_docker_stats_need_no_id(tmp_path: Path, line: str) -> None:
 ])  # fmt: skip
 def test_what_else_stands_before_two_sizes_is_no_container(tmp_path: Path, line: str) -> None:
     assert not [s for s in read(tmp_path, "2026-02-03T00:00:00Z start", line) if s.name == "container_memory_mib"]
+
+
+@pytest.mark.parametrize(("words", "kind", "value"), [
+    ("SessionGuard: 308 conversations tracked", "conversations tracked", 308),
+    ("adapter cache: 41 LoRA weights are cached on cuda:0", "", 0),
+    ("adapter cache: 41 adapters cached, 3 evicted", "adapters cached", 41),
+    ("hook: 17 hidden states currently retained", "hidden states retained", 17),
+    ("replay: 5 batches in memory", "batches in memory", 5),
+    ("1 conversations untracked", "", 0),
+    ("conversations tracked: many", "", 0),
+])  # fmt: skip
+def test_what_a_program_says_that_it_keeps(tmp_path: Path, words: str, kind: str, value: int) -> None:
+    found = read(tmp_path, "2025-11-18T02:41:00Z start", f"2025-11-18T02:41:07Z INFO {words}")
+    held = [(s.scope.process, list(s.values), list(s.lines)) for s in found if s.name == "held_count"]
+    assert held == ([(kind, [value], [2])] if kind else [])

@@ -136,7 +136,7 @@ def _points(case: Case, death: Death, name: str, moment: float, window: float) -
     return sorted(found, key=lambda item: (item[1][0], item[0].source, item[1][2]))
 
 
-_ENGINE_SERIES = ("kv_cache_", "requests_", "generation_", "prompt_", "prefix_", "preemptions_")
+_ENGINE_SERIES = ("held_", "kv_cache_", "requests_", "generation_", "prompt_", "prefix_", "preemptions_")
 
 
 def belongs(case: Case, samples: Samples, entity: str) -> bool:
@@ -182,6 +182,7 @@ def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
             failed = first_failure(death.life) is not None
             leaking = failed and not any(f.signature == "derived.traffic_grew" for f in flat)
             yield conclude("gpu_leak" if leaking else "gpu_climb", event, fields)
+            yield from _held(case, death, segment)
             if leaking:
                 yield from foreign.loaded(case, death)
         elif max(v for _, v, _ in segment) - min(v for _, v, _ in segment) <= 0.02 * scale:
@@ -288,6 +289,7 @@ def _host_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
             cache = _host_cache(case, death)
             name = "host_leak" if killed and cache is None else "host_climb"
             yield conclude(name, trends.event_at(column, segment[0]), _climb_fields(segment, unit))
+            yield from _held(case, death, segment)
             if cache is not None:
                 yield cache
             elif killed:
@@ -312,6 +314,22 @@ def counted_climb(case: Case, death: Death, least_mib: float) -> Finding | None:
             fields = {"counter": column.scope.process, **climb}
             return conclude("counted_climb", trends.event_at(column, segment[0]), fields)
     return None
+
+
+MANY_TIMES = 2.0
+
+
+def _held(case: Case, death: Death, segment: list[trends.Point]) -> Iterator[Finding]:
+    """What the program says that it keeps, where that multiplied while the memory climbed."""
+    for column in case.samples:
+        if column.name != "held_count" or not belongs(case, column, death.entity):
+            continue
+        points = [p for p in trends.points_of(column) if segment[0][0] <= p[0] <= segment[-1][0]]
+        scale = max((v for _, v, _ in points), default=0.0) or 1.0
+        if trends.is_leak_like(trends.thin(points), scale) and points[-1][1] >= MANY_TIMES * points[0][1]:
+            first, last = points[0], points[-1]
+            fields = {"counter": column.scope.process, "start_count": int(first[1]), "end_count": int(last[1])}
+            yield conclude("held_climb", trends.event_at(column, first), fields)
 
 
 def _of_another(column: Samples, death: Death) -> bool:
