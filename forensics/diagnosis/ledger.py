@@ -25,7 +25,8 @@ _TERMS = (
     ("activation", ("activation_peak_gib",)),
     ("non_torch", ("non_torch_gib",)),
     ("overhead", ()),
-    ("graphs", ("graph_gib", "graph_estimated_gib")),
+    ("graphs_planned", ("graph_estimated_gib",)),
+    ("graphs", ("graph_gib",)),
     ("kv_cache", ("kv_available_gib", "kv_cache_gib")),
 )
 _DTYPE_BYTES = {
@@ -89,7 +90,7 @@ def of_life(case: Case, life: Life) -> Ledger | None:
             known["total"], places["total"] = card
     if len(known.keys() & {"weights", "kv_cache", "budget", "consumed"}) < 2:
         return None
-    derived = _derive(known)
+    derived = _derive(known, _equivalent(values))
     rows = tuple(
         LedgerRow(term, round(known[term], 3), places.get(term), term in derived)
         for term, _ in _TERMS
@@ -108,12 +109,16 @@ def default_utilization(version: str) -> float | None:
 
 
 def card_of(case: Case) -> tuple[float, Locator] | None:
-    """Total memory of the cards as nvidia-smi shows it, and where, when all cards of the bundle are alike."""
-    totals = [
-        (round(float(value) / 1024, 3), event.locator)
-        for event in case.of_kind("gpu_state")
-        if isinstance(value := event.fields.get("memory_total_mib"), int | float)
-    ]
+    """Memory of a card that a program may use, and where nvidia-smi shows it, when all cards of the bundle are alike.
+
+    Its total counts what the driver keeps for itself; used and free do not.
+    """
+    totals = []
+    for event in case.of_kind("gpu_state"):
+        total, used, free = (event.fields.get(f"memory_{name}_mib") for name in ("total", "used", "free"))
+        usable = used + free if isinstance(used, int | float) and isinstance(free, int | float) else total
+        if isinstance(usable, int | float) and isinstance(total, int | float) and 0.9 * total <= usable <= total:
+            totals.append((round(float(usable) / 1024, 3), event.locator))
     return totals[0] if len({total for total, _ in totals}) == 1 else None
 
 
@@ -122,7 +127,13 @@ def _fits(known: Mapping[str, float], total: float) -> bool:
     return known.get("weights", 0.0) + known.get("kv_cache", 0.0) <= total
 
 
-def _derive(known: dict[str, float]) -> set[str]:
+def _equivalent(values: Mapping[str, tuple[Any, Finding]]) -> float | None:
+    """The utilisation that would give the same KV cache without graphs, where the engine counts them (vLLM ≥ 0.20)."""
+    value = values["equivalent_utilization"][0] if "equivalent_utilization" in values else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _derive(known: dict[str, float], equivalent: float | None = None) -> set[str]:
     """Fill terms that follow from others; returns their names."""
     derived: set[str] = set()
     if "budget" not in known and {"total", "utilization"} <= known.keys():
@@ -131,10 +142,16 @@ def _derive(known: dict[str, float]) -> set[str]:
     if "total" not in known and {"budget", "utilization"} <= known.keys() and known["utilization"] > 0:
         known["total"] = known["budget"] / known["utilization"]
         derived.add("total")
+    planned = 0.0
+    if equivalent is not None and {"total", "utilization"} <= known.keys() and known["utilization"] > equivalent:
+        planned = (known["utilization"] - equivalent) * known["total"]
+        if "graphs_planned" not in known:
+            known["graphs_planned"] = planned
+            derived.add("graphs_planned")
     if "activation" not in known and {"budget", "weights", "kv_cache"} <= known.keys():
-        rest = known["budget"] - known["weights"] - known["kv_cache"] - known.get("non_torch", 0.0)
+        rest = known["budget"] - known["weights"] - known["kv_cache"] - known.get("non_torch", 0.0) - planned
         if rest > 0:
-            # the activation peak alone only where the rest of it is told; else with context, NCCL and graphs
+            # the activation peak alone only where the rest of it is told; else with context, NCCL and uncounted graphs
             term = "activation" if "non_torch" in known else "overhead"
             known[term] = rest
             derived.add(term)

@@ -38,8 +38,11 @@ def equation(ledger: Doc, t: Doc) -> str:
     terms = [term for term in terms if not ("consumed" in value and term in ("weights", "non_torch"))]
     if not terms or "kv_cache" not in value:
         return ""
-    parts = "".join(f" − {value[term]:.2f} {t['ledger'][term]}" for term in terms)
     rest = value["budget"] - sum(value[term] for term in terms) - value["kv_cache"]
+    planned = value.get("graphs_planned", 0.0)
+    if planned > ROUNDED_GIB and abs(rest - planned) <= ROUNDED_GIB:  # only engines that count graphs take them off
+        terms, rest = [*terms, "graphs_planned"], rest - planned
+    parts = "".join(f" − {value[term]:.2f} {t['ledger'][term]}" for term in terms)
     if rest < -ROUNDED_GIB:
         return ""
     if rest > ROUNDED_GIB:

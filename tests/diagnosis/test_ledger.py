@@ -12,6 +12,7 @@ from forensics.diagnosis.model import Ledger
 from forensics.model import Locator
 from forensics.parsers.engine_config import model_config
 from forensics.report import tables, text
+from forensics.report.text import texts as text_of
 
 
 def of(b: ModuleType, w: Any) -> Ledger:
@@ -190,3 +191,35 @@ def test_a_sum_that_does_not_hold_is_not_shown(budget: float, shown: str) -> Non
     values = {"budget": budget, "weights": 27.6, "activation": 4.4, "kv_cache": 39.24}
     rows = [{"term": term, "value": value} for term, value in values.items()]
     assert tables.equation({"rows": rows}, text.texts("en")) == shown
+
+
+@pytest.mark.parametrize(("equivalent", "graphs"), [(0.8873, 1.005), (None, None), (0.93, None)])
+def test_graphs_that_the_engine_counts_are_a_term(b: ModuleType, equivalent: float | None, graphs: float | None) -> None:
+    """vLLM ≥ 0.20 says what utilisation would do without them: the difference is theirs."""
+    w = b.World()
+    w.start("a", 0, gpu_memory_utilization=0.9)
+    if equivalent is not None:
+        text = "CUDA graph memory profiling is enabled (default since v0.21.0). The current --gpu-memory-utilization=0.9000"
+        w.add("a", 34, f"{text} is equivalent to --gpu-memory-utilization={equivalent:.4f} without CUDA graph memory")
+    w.add("smi", 1, "GPU 0", "gpu_state", "nvidia", memory_total_mib=81_050)
+    book = of(b, w)
+    found = terms(book)
+    rest = 0.9 * 79.15 - 27.6 - 30.2
+    assert found["overhead"] == (pytest.approx(rest - (graphs or 0.0), abs=0.02), True)
+    assert found.get("graphs_planned") == ((pytest.approx(graphs, abs=0.01), True) if graphs else None)
+    document = {"rows": [{"term": row.term, "value": row.gib} for row in book.rows]}
+    line = tables.equation(document, text_of("en"))
+    assert ("CUDA graphs, as estimated" in line) is (graphs is not None)
+    assert "no line tells" not in line
+
+
+@pytest.mark.parametrize(("used", "free", "total_gib"), [
+    (4, 81_076, 79.18), (None, None, 79.65), (40_000, 10_000, None)
+], ids=["without-reserve", "total-only", "not-the-whole-card"])  # fmt: skip
+def test_what_the_driver_keeps_is_nobodys(b: ModuleType, used: int | None, free: int | None, total_gib: float | None) -> None:
+    """nvidia-smi's total counts the driver's reserve; what torch calls total does not."""
+    w = b.World()
+    w.start("a", 0, gpu_memory_utilization=0.9)
+    w.add("smi", 1, "GPU", "gpu_state", "nvidia", memory_total_mib=81_559, memory_used_mib=used, memory_free_mib=free)
+    found = terms(of(b, w))
+    assert found.get("total", (None,))[0] == (pytest.approx(total_gib, abs=0.01) if total_gib else None)
