@@ -213,6 +213,7 @@ DERIVED: dict[str, Derived] = {
                 "host_cache",
                 "shm_small",
                 "settings_changed",
+                "stood_still",
             ),
         ),
     )

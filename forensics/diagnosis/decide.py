@@ -233,7 +233,7 @@ def _answer(case: Case, incidents: tuple[Incident, ...]) -> Diagnosis:
     main = incidents[0]
     verdict = main.hypotheses[0]
     derived = _unique(f for i in incidents for h in i.hypotheses for f in (*h.evidence, *h.against))
-    derived += [f for i in incidents for f in i.contributing]
+    derived += [f for i in incidents for f in (*i.contributing, *i.hypotheses[0].onset)]
     everything = sorted(_unique((*case.findings, *derived)), key=evidence_stage.order)
     numbered = {id(f): f"F{n}" for n, f in enumerate(everything, 1)}
     named = {(f.signature, f.locator): numbered[id(f)] for f in everything}

@@ -44,15 +44,18 @@ def order(finding: Finding) -> tuple[bool, float, str, int, str]:
     return (moment is None, moment or 0.0, finding.locator.source, finding.locator.order, finding.signature)
 
 
+def doubt_s(finding: Finding) -> float:
+    """How unsure a time is, in what makes a difference: one second is nothing where the year is not known."""
+    return round(float(f"{finding.time.uncertainty_s:.1e}"), 1)
+
+
 def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """One finding a fact: the same thing said by several sources, or several times in a row, counts once.
 
     Of copies, the one with the smallest uncertainty stays, then the earliest.
     """
     kept: list[Finding] = []
-    ordered = sorted(
-        findings, key=lambda f: (f.time.uncertainty_s, f.time.utc_s or 0.0, f.locator.source, f.locator.order)
-    )
+    ordered = sorted(findings, key=lambda f: (doubt_s(f), f.time.utc_s or 0.0, f.locator.source, f.locator.order))
     for finding in ordered:
         if not any(same_fact(other, finding) for other in kept):
             kept.append(finding)

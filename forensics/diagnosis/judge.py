@@ -199,7 +199,8 @@ def assemble(
     )
     times = [death.time_s for death in deaths if death.time_s and _is_dated(death.life, death.witnesses)]
     times = times or [death.time_s for death in deaths if death.time_s]
-    dated = [f for f in top.decisive if _is_dated(None, (f.event,))]
+    root = first_cause(top)
+    dated = [f for f in (*top.decisive, *filter(None, [root])) if _is_dated(None, (f.event,))]
     _, first_s = timing.counted_stops(case, dated)
     moments = (first_s, rank.first_s(dated) if dated or times else began, *times)
     start = min((moment for moment in moments if moment), default=float("inf"))
@@ -252,17 +253,12 @@ def first_cause(hypothesis: Hypothesis) -> Finding | None:
     earliest = min(ground, key=evidence_stage.order)
     slack_s = REPORT_DELAY_S if earliest.time.uncertainty_s <= REPORT_DELAY_S else ONSET_S  # "9m ago" is no first word
     same_moment = [f for f in ground if f.time.earliest_s <= earliest.time.latest_s + slack_s]
-    onset = [f for f in hypothesis.onset if _begins(f, same_moment)]
+    onset = [f for f in hypothesis.onset if _begins(f, same_moment) or _led_to(f, ground)]
     return min(
         onset or same_moment,
-        key=lambda f: (_distance(f), _doubt_s(f), *evidence_stage.order(f)),
+        key=lambda f: (_distance(f), evidence_stage.doubt_s(f), *evidence_stage.order(f)),
         default=earliest,
     )
-
-
-def _doubt_s(finding: Finding) -> float:
-    """How unsure a time is, in what makes a difference: one second is nothing where the year is not known."""
-    return round(float(f"{finding.time.uncertainty_s:.4e}"), 1)
 
 
 def _begins(onset: Finding, moment: Sequence[Finding]) -> bool:
@@ -272,6 +268,11 @@ def _begins(onset: Finding, moment: Sequence[Finding]) -> bool:
         and (onset.time.utc_s is None or f.time.utc_s is None or abs(onset.time.utc_s - f.time.utc_s) <= ONSET_S)
         for f in moment
     )
+
+
+def _led_to(onset: Finding, ground: Sequence[Finding]) -> bool:
+    """True for a beginning that a rule found by what it ended with, however much later that was."""
+    return any(base.locator == f.locator for base in onset.rests_on for f in ground)
 
 
 def _distance(finding: Finding) -> int:

@@ -197,14 +197,19 @@ def _first_failure_s(cost: Mapping[str, Any]) -> float | None:
 
 
 def _because(report: Report, language: str) -> str:
-    """The decisive finding in one sentence, with its numbers: the one that stands on the line shown first."""
-    root = report.diagnosis.first_cause
+    """The decisive finding in one sentence, with its numbers: the one that stands on the line shown first.
+
+    Where a rule found out when it began, that line is the rule's own.
+    """
+    root, decisive = report.diagnosis.first_cause, report.diagnosis.verdict.decisive
+    if root is not None and root.signature.startswith("derived."):
+        decisive = (*decisive, root)
 
     def order(finding: Finding) -> tuple[bool, bool]:
         here = root is not None and root.locator in {f.locator for f in (finding, *finding.rests_on)}
         return (not here, not text.sentence(finding, language))
 
-    ordered = sorted(report.diagnosis.verdict.decisive, key=order)
+    ordered = sorted(decisive, key=order)
     if not ordered:
         return ""
     said = text.sentence(ordered[0], language)

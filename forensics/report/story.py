@@ -110,6 +110,7 @@ class Story:
         events += [a.life.start for a in self._attempts if a.life and not a.life.from_start]
         events += [a.life.ready for a in self._attempts if a.life and a.life.ready]
         events += [f.event for f in (*d.verdict.evidence, *d.incidents[0].contributing)]
+        events += [d.first_cause.event] if d.first_cause is not None else []
         if self._dated:
             events = [e for e in events if e.time.utc_s is not None or e.locator == self.root]
         seen = {(e.locator, e.kind == "access"): e for e in reversed(events) if e.kind != "k8s_first_seen"}

@@ -215,6 +215,16 @@ def test_one_fact_told_by_several_is_one(b: ModuleType) -> None:
     assert [f.locator for f in kills] == [sure.locator]
 
 
+def test_of_lines_between_two_stamps_the_first_stays(b: ModuleType) -> None:
+    """Their times are guesses that get a little narrower from line to line: that makes no later one surer."""
+    w = b.World()
+    for line, doubt_s in ((7, 1.998), (8, 1.997)):
+        text = f"gpu-node-7:273:273 [2] misc/shmutils.cc:8{line} NCCL WARN Error: failed to extend /dev/shm/nccl-6Jc8wQ"
+        w.add("a", b.at(10 + line / 1000, doubt_s, Basis.FILE_ORDER), text, line=line)
+    kept = evidence.distinct(f for f in w.findings() if f.signature == "nccl.shm_segment")
+    assert [f.locator.line for f in kept] == [7]
+
+
 def test_other_victims_are_other_facts(b: ModuleType) -> None:
     """Two processes killed in one second are two facts; the same Xid an hour later is another one, too."""
     w = b.World()

@@ -139,3 +139,35 @@ def test_every_request_is_asked_once_for_all_runs(b: ModuleType, monkeypatch: py
     monkeypatch.setattr(serving, "_is_health", lambda event: asked.append(event) or True)
     assert serving.unexplained_failures(case) is None
     assert len(asked) <= 3 * 30
+
+
+@pytest.mark.parametrize(("tokens", "waits", "line"), [
+    ((400.0, 90.0, 0.0, 0.0), 3, 62), ((400.0, 90.0, 80.0, 70.0), 3, 70), ((400.0, 0.0, 80.0, 70.0), 0, 90)
+], ids=["reports", "waits", "the-timeout-alone"])  # fmt: skip
+def test_a_standstill_begins_before_its_timeout(
+    b: ModuleType, tokens: tuple[float, ...], waits: int, line: int
+) -> None:
+    """The first line to look at is the one from which nothing moved, five minutes before the engine gave up."""
+    w = served(b)
+    for name, values in (("requests_running", (4.0, 5.0, 6.0, 7.0)), ("generation_tokens_per_s", tokens)):
+        w.series(name, [(310.0 + 10 * n, value) for n, value in enumerate(values)], "a", first_line=60)
+    for n in range(waits):
+        w.add("a", 390 + 60 * n, WAIT, line=70 + n)
+    w.fail("a", 650, "TimeoutError: RPC call to execute_model timed out.", envelope="")
+    w.events[-1] = b.moved(w.events[-1], locator=b.Locator("a", 90, 90))
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == "engine_timeout"
+    assert diagnosis.first_cause is not None
+    assert (diagnosis.first_cause.locator.line, bool(diagnosis.first_cause.id)) == (line, True)
+    assert diagnosis.incidents[0].start_s == pytest.approx(b.T0 + {62: 330, 70: 390, 90: 650}[line])
+
+
+def test_a_fault_in_the_middle_of_a_standstill_is_its_cause(b: ModuleType) -> None:
+    """Where the standstill began says nothing about who began it: the lost card is no consequence of a timeout."""
+    w = served(b)
+    for name, value in (("requests_running", 4.0), ("generation_tokens_per_s", 0.0)):
+        w.series(name, [(310.0 + 10 * n, value) for n in range(3)], "a", first_line=60)
+    text = "NVRM: Xid (PCI:0000:17:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+    w.add("dmesg", 335, text, "xid", "kernel", xid=79, pci_bus_id="0000:17:00")
+    w.fail("a", 650, "TimeoutError: RPC call to execute_model timed out.", envelope="")
+    assert w.diagnosis().verdict.cause.id == "gpu_hardware"

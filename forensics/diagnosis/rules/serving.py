@@ -16,10 +16,13 @@ from typing import Any
 from ...model import Event, Finding, Samples, Scope
 from .. import trends
 from ..case import Case, conclude
-from ..model import Life
+from ..model import Death, Life
 from .engine import HANG_WAITS
 from .series import LONG_QUEUE
 
+TIMEOUTS = ("vllm.rpc_timeout", "vllm.v0_engine_timeout")
+"""Words of an engine that waited for its workers, and gave up."""
+WAIT = "vllm.shm_broadcast_wait"
 STALL_S = 180.0
 """Requests that run so long without a token are stuck, where nothing moves until the end of the log."""
 OVERCOME_STALL_S = 600.0
@@ -63,6 +66,35 @@ Row = tuple[int, float, float]
 _TOKENS = ("generation_tokens_per_s", "prompt_tokens_per_s")
 
 
+def rules(case: Case, death: Death) -> Iterator[Finding]:
+    """Where a standstill began that a timeout ended: the last reports of requests without tokens, or the first wait."""
+    life = death.life
+    lost = [f for f in life.findings if f.signature in TIMEOUTS and f.locator.order > life.last_sign] if life else []
+    if life is None or not lost:
+        return
+    place = lost[0].locator.order
+    waits = [f.event for f in life.findings if f.signature == WAIT and life.last_sign < f.locator.order < place]
+    standing = _standing_before(case, life, waits[0].locator.order if waits else place)
+    began = standing or next(iter(waits), None)
+    if began is not None:
+        start_s, end_s = began.time.utc_s, lost[0].time.utc_s
+        fields = {"stall_s": round(end_s - start_s)} if start_s is not None and end_s is not None else {}
+        yield conclude("stood_still", began, fields, (lost[0],))
+
+
+def _standing_before(case: Case, life: Life, order: int) -> Event | None:
+    """The first of the last reports before a place that show requests and not one token; none where work went on."""
+    beside = _by_log(case)
+    for running in _columns(case, "requests_running"):
+        tokens = _sums(column for column in beside[running.source, running.scope] if column.name in _TOKENS)
+        rows = [row for row in _of(case, life, running) if row[0] < order]
+        moving = max((n for n, row in enumerate(rows) if row[2] == 0 or tokens.get(row[0]) != 0.0), default=-1)
+        if moving + 1 < len(rows):
+            place, moment, count = rows[moving + 1]
+            return trends.event_at(running, (moment, count, place))
+    return None
+
+
 def standstills(case: Case) -> Iterator[tuple[tuple[Finding, ...], bool]]:
     """Evidence of an engine that stands still, and whether it is clear: it never moved again, with requests running."""
     beside = _by_log(case)
@@ -75,10 +107,7 @@ def standstills(case: Case) -> Iterator[tuple[tuple[Finding, ...], bool]]:
 
 
 def _stalls(case: Case, running: Samples, moved: Sequence[Samples]) -> Iterator[tuple[tuple[Finding, ...], bool]]:
-    tokens: dict[int, float] = {}
-    for column in moved:
-        for place, value in zip(column.lines, column.values, strict=True):
-            tokens[place] = tokens.get(place, 0.0) + value
+    tokens = _sums(moved)
     for rows in _by_run(case, running):
         parts: list[list[Row]] = [[]]
         for place, moment, count in rows:
@@ -97,7 +126,7 @@ def _stalls(case: Case, running: Samples, moved: Sequence[Samples]) -> Iterator[
 def _waits(case: Case, life: Life) -> Iterator[tuple[tuple[Finding, ...], bool]]:
     """Waits for a peer that did not end: no report of work after them, where the engine reports, else no answer."""
     stop = life.shutdown.locator.order if life.shutdown is not None else inf
-    waits = [f for f in life.findings if f.signature == "vllm.shm_broadcast_wait" and f.locator.order < stop]
+    waits = [f for f in life.findings if f.signature == WAIT and f.locator.order < stop]
     if sum(f.event.count for f in waits) < HANG_WAITS or (life.ready is None and life.last_activity is None):
         return
     own = [row for column in _columns(case, "requests_running") for row in _of(case, life, column)]
@@ -240,6 +269,15 @@ def _is_answer(event: Event) -> bool:
 
 def _is_health(event: Event) -> bool:
     return str(event.fields.get("path")).startswith(("/health", "/v2/health/"))
+
+
+def _sums(columns: Iterable[Samples]) -> dict[int, float]:
+    """Tokens per second of all kinds by place."""
+    found: dict[int, float] = {}
+    for column in columns:
+        for place, value in zip(column.lines, column.values, strict=True):
+            found[place] = found.get(place, 0.0) + value
+    return found
 
 
 def _columns(case: Case, name: str) -> Iterator[Samples]:
