@@ -147,14 +147,26 @@ def _is_event_row(lines: Lines, index: int) -> bool:
     return plain_event(lines[index]) is not None and header_of(before) is None and plain_event(before) is None
 
 
+_NO_DIGITS = str.maketrans("123456789", "000000000")
+_ROW_HEAD_CHARS = 24
+"""A row is known by its beginning: no header of a log is told apart by what stands behind it."""
+
+
 def _csv_goes_on(lines: Lines, first: int) -> Callable[[int], bool]:
     commas = lines[first].count(",")
+    seen = ""
 
     def belongs(index: int) -> bool:
+        nonlocal seen
         line = lines[index]
+        begins = line[:_ROW_HEAD_CHARS].translate(_NO_DIGITS)
+        if begins and begins == seen and line.count(",") == commas:
+            return True
         if not line.strip() or is_time(line):
             return True
-        return line.count(",") == commas and not speaks(line) and (commas > 0 or line[:1].isdigit())
+        goes_on = line.count(",") == commas and not speaks(line) and (commas > 0 or line[:1].isdigit())
+        seen = begins if goes_on else ""
+        return goes_on
 
     return belongs
 
