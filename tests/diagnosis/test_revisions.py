@@ -106,3 +106,26 @@ def test_a_change_is_no_factor_in_a_broken_card(b: ModuleType) -> None:
     diagnosis = w.diagnosis()
     assert diagnosis.verdict.cause.id == "gpu_hardware"
     assert not changed(diagnosis)
+
+
+HALVED = ("- - --tensor-parallel-size=4", "+ - --tensor-parallel-size=2")
+
+
+@pytest.mark.parametrize(("lines", "told"), [
+    (HALVED, "--tensor-parallel-size 4 → 2"),
+    (("- - --tensor-parallel-size", '- - "4"', "+ - --tensor-parallel-size", '+ - "2"'), "--tensor-parallel-size 4 → 2"),
+    (("- tensorParallelSize: 4  # two cards less", "+ tensorParallelSize: 2"), "--tensor-parallel-size 4 → 2"),
+    (("- - --max-model-len=8192",), "--max-model-len 8192 → unset"),
+    (("- - --tensor-parallel-size=2", "+ - --tensor-parallel-size=4"), ""),
+    (("- replicas: 2", "+ replicas: 3"), ""),
+    (("+ - --max-model-len=8192",), ""),
+], ids=["flag", "two-lines", "values", "lost", "the-way-back", "another-thing", "a-proposal"])  # fmt: skip
+def test_a_diff_whose_new_side_ran(b: ModuleType, lines: tuple[str, ...], told: str) -> None:
+    w = b.World()
+    for line in lines:
+        w.add("helm-diff.txt", None, line, "change", "notes", sign=line[0], object="Deployment chat")
+    w.pod(args=("--model", "acme/chat-14b", "--tensor-parallel-size", "2"))
+    w.start("vllm.log", 0, Scope(pod=b.POD), loaded=False, model="acme/chat-14b", tensor_parallel_size=2)
+    w.fail("vllm.log", 30, frames=b.LOADING, scope=Scope(pod=b.POD), envelope="EngineCore failed to start.")
+    w.exited("describe.txt", 33, 1, started=0)
+    assert [f.fields["changed"] for f in changed(w.diagnosis())] == ([told] if told else [])

@@ -1,4 +1,7 @@
-"""What somebody changed before the failure: the settings of this run against those of the run, or revision, before."""
+"""What somebody changed before the failure: the settings of this run against those of the run, or revision, before.
+
+Revisions are a Deployment's ReplicaSets, runs print their arguments, and a diff counts where the run has its new side.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,18 @@ _SECRET = regex.compile(r"(?i)(?:.*[_-])?(?:key|token|secret|password|passwd|cre
 _TELLING_ENV = regex.compile(
     r"(?:VLLM|SGLANG|PYTORCH|NCCL|CUDA|HF_HUB|TRANSFORMERS|RAY|LMCACHE|OMP|NVIDIA|HIP|ROCR)_\w+"
 )
+_VALUE = regex.compile(r"(?P<key>[a-z][A-Za-z0-9_-]*): +(?P<value>[^\s#{\[][^#]*?)(?: +#.*)?")
+_HUMP = regex.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NO_ARGUMENTS = frozenset({"args", "logger", "engine_version", "ident"})
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
-    yield from _of_revisions(case, death)
-    yield from _of_runs(case, death)
+    """The surest witness of a change; the others would tell of the same one."""
+    for witness in (_of_revisions, _of_runs, _of_diffs):
+        found = list(witness(case, death))
+        if found:
+            yield from found
+            return
 
 
 def _of_revisions(case: Case, death: Death) -> Iterator[Finding]:
@@ -60,6 +69,24 @@ def _of_runs(case: Case, death: Death) -> Iterator[Finding]:
     last = _printed(case, max(earlier, key=lambda other: other.start.time.utc_s or 0.0)) if earlier else None
     if own is not None and last is not None:
         yield from _told(own, _arguments(last), _arguments(own), death, {})
+
+
+def _of_diffs(case: Case, death: Death) -> Iterator[Finding]:
+    """Lines of a diff whose new side the dead run ran with; a remedy that somebody only proposed is none."""
+    spec = case.spec(death.entity)
+    arguments = ledger.flags_of(spec) if spec is not None else {}
+    arguments |= ledger.arguments_of(case, death.life) if death.life is not None else {}
+    own = _shown({key: value for key, value in arguments.items() if key not in _NO_ARGUMENTS})
+    sides: dict[str, dict[str, list[Event]]] = {}
+    for event in case.of_kind("change") if own else ():
+        side = sides.setdefault(event.locator.source, {"-": [], "+": []})
+        side[event.fields["sign"]].append(event)
+    for side in sides.values():
+        old, new = (_settings_of_lines([e.text[2:] for e in side[sign]]) for sign in "-+")
+        names = [name for name in {*old, *new} if old.get(name) != new.get(name) and own.get(name) == new.get(name)]
+        if names:
+            kept = [{name: side[name] for name in names if name in side} for side in (old, new)]
+            yield from _told((side["+"] or side["-"])[0], kept[0], kept[1], death, {})
 
 
 def _told(
@@ -122,6 +149,21 @@ def _settings_of_revision(event: Event, container: str) -> dict[str, str]:
         settings["GPUs"] = str(spec["gpus"])
     variables = {str(k): v for k, v in spec.get("env", {}).items() if _TELLING_ENV.fullmatch(str(k))}
     return settings | {key: str(value) for key, value in variables.items() if not _SECRET.fullmatch(key)}
+
+
+def _settings_of_lines(lines: Sequence[str]) -> dict[str, str]:
+    """The flags in lines of a manifest (`- --max-model-len`, `- "8192"`), and the keys of a chart's values."""
+    words: list[str] = []
+    values: dict[str, Any] = {}
+    for line in lines:
+        word = line.removeprefix("- ").strip("\"' ,")
+        pair = _VALUE.fullmatch(word)
+        if word.startswith("--") or (words and words[-1].startswith("--") and "=" not in words[-1] and pair is None):
+            words.append(word)
+        elif pair is not None:
+            key = _HUMP.sub("_", pair["key"]).lower()
+            values |= ledger.flags([f"--{key}={pair['value'].strip(chr(34) + chr(39))}"])
+    return _shown(values | (ledger.flags(words) if words else {}))
 
 
 def _shown(flags: Mapping[str, Any]) -> dict[str, str]:
