@@ -12,8 +12,10 @@ from typing import Any
 import regex
 
 from ..model import Event, StampForm
+from ..signatures.model import ENGINES
 from .case import Case
 from .entities import CLUSTER_NAME, ENGINE_COMM, ENGINE_PROGRAM, shown_as_engine, words_of
+from .model import Life
 from .placing import workload_of
 
 _NAMED = (
@@ -32,8 +34,10 @@ def may_be_engine(case: Case, entity: str) -> bool:
     """True when an end of this entity may be the engine's: it serves, is a replica of what serves, or stands alone."""
     if not entity:
         return not case.lives
-    if case.lives_of(entity) or _serves(case, entity) is True:
+    if _serves(case, entity) is True:
         return True
+    if case.lives_of(entity):
+        return not is_foreign(case, entity)
     if _serves(case, entity) is False or CLUSTER_NAME.match(_bare(entity)):
         return False
     owners = {life.entity for life in case.lives if not life.entity.startswith("file:")}
@@ -41,6 +45,34 @@ def may_be_engine(case: Case, entity: str) -> bool:
         return entity.startswith("pod:") and any(workload_of(owner) == workload_of(entity) for owner in owners)
     known = set(_candidates(case))
     return known == {entity} or (len(known - {entity}) <= 1 and _is_only_container(case, entity, known))
+
+
+def is_foreign(case: Case, entity: str) -> bool:
+    """True for a program that uses a GPU, and never speaks as an inference engine, beside one that does.
+
+    A trainer or an image generator in the same log fails with the same words of torch. A rank of the engine may say no
+    more than that: what bears the engine's name, or is named like it, is no stranger.
+    """
+    own = case.lives_of(entity)
+    speaks = not own or any(map(_speaks_as_engine, own))
+    if speaks or entity.startswith("file:") or is_named_after_engine(_bare(entity)):
+        return False
+    engines = {life.entity for life in case.lives if life not in own and _speaks_as_engine(life)}
+    return bool(engines) and not any(_are_kin(entity, other) for other in engines)
+
+
+def _speaks_as_engine(life: Life) -> bool:
+    """True for a run with a message that only an inference engine prints, or a sign of its work."""
+    said = life.findings
+    return life.last_activity is not None or any(f.signature.partition(".")[0] in ENGINES for f in said)
+
+
+def _are_kin(one: str, other: str) -> bool:
+    """True for a log without an owner, for replicas, and for ranks: one's name begins the other's, or is like it."""
+    if other.startswith("file:"):
+        return True
+    names = sorted((workload_of(one), workload_of(other)), key=len)
+    return names[1].startswith(names[0]) or _KIN.sub("0", names[0]) == _KIN.sub("0", names[1])
 
 
 def _is_only_container(case: Case, entity: str, known: set[str]) -> bool:
@@ -82,6 +114,8 @@ def is_named_after_engine(name: str) -> bool:
     return bool(ENGINE_PROGRAM.search(name)) and not _HELPER.search(name)
 
 
+_KIN = regex.compile(r"\d+|(?:head|worker|leader|master|prefill|decode)(?![a-z])")
+"""What tells the ranks of one engine apart in their names."""
 _HELPER = regex.compile(
     r"(?:gateway|proxy|ingress|router|ui|exporter|operator|controller|scheduler|autoscaler|cache|redis|db|sidecar|init"
     r"|bench\w*|test\w*|client|load\w*|job)(?![a-z])",

@@ -35,7 +35,8 @@ def diagnose(
     groups = death_stage.group(
         death
         for death in failures
-        if death_stage.engine_like(death) or bystanders.may_be_engine(case, death.entity)
+        if not bystanders.is_foreign(case, death.entity)
+        and (death_stage.engine_like(death) or bystanders.may_be_engine(case, death.entity))
     )
     if not groups and not case.lives:
         groups = death_stage.group(failures)

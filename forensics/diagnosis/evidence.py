@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..model import Finding, Role, StampForm
+from ..clocks.yearless import DAY_S
+from ..clocks.years import YEAR_S
+from ..model import Finding, Role, StampForm, Timestamp
 from . import jobs
 from .case import Case
 from .entities import ENGINE_COMM
@@ -20,6 +22,7 @@ NODE_BEFORE_S = 900.0
 """A node-level fault this long before a death may have caused it."""
 NODE_AFTER_S = 45.0
 LONG_BEFORE_S = 12 * 3600.0
+_TURN_S = 365.2425 * DAY_S
 
 _NODE_CHANNELS = frozenset({"kernel", "nvidia", "oomd", "systemd", "clock", "host", "cgroup"})
 
@@ -102,12 +105,12 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     life = death.life
     of_node = finding.event.channel in _NODE_CHANNELS  # in a journal these stand between and behind the engine's lines
     of_log = not of_node and not (finding.event.channel == "k8s" and finding.event.kind != "log")  # kubectl's tables
-    if life is not None and finding.locator.source in life.sources and of_log:
-        return _in_life(death, finding)
-    if life is not None and jobs.is_of_another(jobs.job_of(finding), case.jobs, life):
-        return "other_entity"
     owner = case.entities.of(finding.event)
-    if owner and not case.entities.same(owner, death.entity):
+    stranger = bool(owner) and not case.entities.same(owner, death.entity)
+    mixed = stranger and not owner.startswith("file:") and not case.nodes.spanning  # several containers in one log
+    if life is not None and finding.locator.source in life.sources and of_log and not mixed:
+        return _in_life(death, finding)
+    if stranger or (life is not None and jobs.is_of_another(jobs.job_of(finding), case.jobs, life)):
         return "other_entity"
     if of_log and (finding.locator.source, finding.locator.order) in case.in_runs:
         return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
@@ -144,11 +147,24 @@ def _in_time(case: Case, death: Death, finding: Finding, owned: bool) -> str:
     if not death.time_s or finding.time.utc_s is None:
         return ""
     begin, end = window(death, owned)
+    earliest, latest = _span(finding.time, death.time_s)
     first = finding.event.fields.get("first_seen_s")
-    earliest = min(finding.time.earliest_s, float(first)) if isinstance(first, int | float) else finding.time.earliest_s
-    if finding.time.latest_s < begin:
+    earliest = min(earliest, float(first)) if isinstance(first, int | float) else earliest
+    if latest < begin:
         return "before"
     return "after" if earliest > end else ""
+
+
+def _span(time: Timestamp, moment_s: float) -> tuple[float, float]:
+    """The first and the last instant that a stamp may mean; of a guessed year, the one that brings it nearest.
+
+    Whatever the year, the end of August is two weeks from the middle of September.
+    """
+    if time.utc_s is None or time.uncertainty_s < YEAR_S:
+        return time.earliest_s, time.latest_s
+    nearest_s = time.utc_s + round((moment_s - time.utc_s) / _TURN_S) * _TURN_S
+    doubt_s = time.uncertainty_s - YEAR_S + DAY_S
+    return nearest_s - doubt_s, nearest_s + doubt_s
 
 
 def window(death: Death, owned: bool) -> tuple[float, float]:

@@ -19,6 +19,8 @@ from .placing_kills import KILL_S, Log
 _HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
 _RUN_WORDS = regex.compile(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
 """Words by which people tell the runs of one container apart."""
+_STREAM_WORDS = regex.compile(r"(?i)(?<=[-_.])(?:std)?(?:out|err)(?=[-_.]|$)")
+"""Endings of a job's, or a supervisor's, two streams: `slurm-4711.out` and `.err`, `vllm-stderr.log`."""
 _FILE_NOISE = regex.compile(
     r"(?:^|[-_.])(?:previous|prev|current|curr|logs?|kubectl|pod|container|txt|gz|zst|old|new|first|last|run|node|saved|from|start(?:up)?|archive|\d+)(?=[-_.!]|$)",
     regex.IGNORECASE,
@@ -343,13 +345,16 @@ def _begins(path: str, pod: str) -> bool:
 
 
 def _join_rotated(entities: Entities, placed: Sequence[str], left: Sequence[str]) -> None:
-    """Pieces of a rotated log, and `…-previous` beside `…-current`, are one service's: give those left to theirs."""
+    """Give the logs that are left to the service of their siblings.
+
+    Such are the pieces of a rotated log, `…-previous` beside `…-current`, and standard output beside the errors.
+    """
     pieces = rotation_of([*placed, *left])
     services: dict[str, str] = {}
     for source in (*placed, *left):
         log = pieces[source][0] if source in pieces else source
         folder, _, name = log.rpartition("/")
-        service = f"{folder}/{_RUN_WORDS.sub('', name)}"
+        service = f"{folder}/{_STREAM_WORDS.sub('', _RUN_WORDS.sub('', name))}"
         known = services.setdefault(service, source)
         if known != source and source in left:
             entities.join(f"file:{known}", f"file:{source}", "file_name")

@@ -461,3 +461,40 @@ def test_the_kernels_proof_of_a_later_lap_speaks_for_the_loop(
     diagnosis = w.diagnosis()
     assert diagnosis.verdict.cause.id == "host_oom.container_limit"
     assert (str(diagnosis.first_cause.locator), str(diagnosis.verdict.confidence)) == (first_line, confidence)
+
+
+@pytest.mark.parametrize(("neighbour", "speaks", "cause"), [
+    ("image-studio", False, "shm_exhausted"),
+    ("llm-worker", False, "gpu_oom.runtime_load"),
+    ("image-studio", True, "gpu_oom.runtime_load"),
+], ids=["a-stranger", "a-rank", "another-engine"])  # fmt: skip
+def test_another_program_of_the_same_log(b: ModuleType, neighbour: str, speaks: bool, cause: str) -> None:
+    """An image generator fails with the same words of torch; it never speaks as an engine."""
+    w = b.World()
+    llm, other = Scope(container="llm"), Scope(container=neighbour)
+    w.add("up.log", 0, "vLLM API server version 0.11.0", "engine_args", scope=llm, engine_version="0.11.0")
+    if speaks:
+        w.add("up.log", 1, "Application startup complete.", scope=other)
+        w.answer("up.log", 2, scope=other)
+    w.add("up.log", 4, "image 3 of 4", scope=other)
+    w.add("up.log", 5, b.oom_text(), scope=other, level="")
+    text = "5b1a0e2c71f4:131:171 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-Jq0d1K to 9637892 bytes"
+    w.add("up.log", 7, text, scope=llm, level="")
+    w.add("up.log", 8, "EngineCore failed to start.", scope=llm, level="ERROR")
+    causes = [incident.hypotheses[0].cause.id for incident in w.diagnosis().incidents]
+    assert causes[0] == cause
+    assert "shm_exhausted" in causes
+
+
+def test_two_containers_of_one_log_keep_their_errors(b: ModuleType) -> None:
+    """What one service prints between the lines of another says nothing about the other's end."""
+    w = b.World()
+    for name in ("chat", "embed"):
+        w.start("up.log", 0, Scope(container=name))
+        w.answer("up.log", 70, scope=Scope(container=name))
+    w.fail("up.log", 100, scope=Scope(container="chat"))
+    w.add("up.log", 101, "chat: restarting", scope=Scope(container="chat"))
+    w.fail("up.log", 102, "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
+           scope=Scope(container="embed"))  # fmt: skip
+    found = {i.entity: i.hypotheses[0].cause.id for i in w.diagnosis().incidents}
+    assert found == {"ctr:chat": "gpu_oom.runtime_load", "ctr:embed": "gpu_illegal_access"}

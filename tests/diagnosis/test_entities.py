@@ -427,3 +427,19 @@ def test_nor_where_nothing_says_why_the_new_replica_fails(b: ModuleType) -> None
     w.exited("pods.json", 900, 1, name="chat-7f4c8d7c98-wz6vn", restart_count=7)
     causes = [i.hypotheses[0].cause.id for i in w.diagnosis().incidents]
     assert causes == ["insufficient_evidence", "external_sigkill"]
+
+
+@pytest.mark.parametrize(("one", "other", "joined"), [
+    ("slurm-4711.out", "slurm-4711.err", True),
+    ("logs/vllm.stdout.log", "logs/vllm.stderr.log", True),
+    ("vllm-out.log", "vllm-err.log", True),
+    ("slurm-4711.out", "slurm-4712.err", False),
+    ("a/vllm.out", "b/vllm.err", False),
+    ("rollout.log", "rollerr.log", False),
+])  # fmt: skip
+def test_the_two_streams_of_one_job(b: ModuleType, one: str, other: str, joined: bool) -> None:
+    w = b.World()
+    w.start(one, 0)
+    w.add(other, 100, "slurmstepd: error: *** JOB 4711 ON gpu-node-7 CANCELLED DUE TO TIME LIMIT ***")
+    entities = w.case().entities
+    assert entities.same(f"file:{one}", f"file:{other}") is joined

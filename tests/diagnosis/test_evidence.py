@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from forensics.clocks.years import YEAR_S
 from forensics.diagnosis import evidence
 from forensics.model import Basis, RawStamp, Scope, StampForm
 
@@ -347,3 +348,11 @@ def test_a_second_is_nothing_where_the_year_is_not_known(b: ModuleType) -> None:
     found = w.diagnosis()
     assert found.first_cause is not None
     assert found.first_cause.locator == first.locator
+
+
+@pytest.mark.parametrize(("days", "reason"), [(0, ""), (15, "before"), (15 + 365, "before"), (365, ""), (-20, "after")])
+def test_no_year_brings_two_days_of_the_calendar_together(b: ModuleType, days: int, reason: str) -> None:
+    """A stamp without a year may be of any: the end of August is two weeks from the middle of September in each."""
+    w = world(b)
+    xid(w, b.at(3590 - days * 86_400, YEAR_S + 14 * 3600.0, Basis.ZONE_ASSUMED))
+    assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == reason

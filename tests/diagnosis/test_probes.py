@@ -400,3 +400,32 @@ def test_an_endpoint_whose_start_takes_too_long(b: ModuleType, lasted_s: int, al
         w.add("blue.log", begin + lasted_s, "Loading safetensors checkpoint shards:  60% Completed | 30/50 [09:30<06:20, 19.00s/it]")
     found = w.diagnosis()
     assert found.verdict.cause.id == cause
+
+
+PROBED = ('"Probe failed" probeType="{probe}" pod="llm/chat-6f9c7d5b8-x2k4p" podUID="7d0c4a52" containerName="{container}"'
+          ' probeResult="failure" output="Get \\"http://10.42.0.9:8000/health\\": context deadline exceeded"')  # fmt: skip
+STOPPED = ('"Killing container with a grace period" pod="llm/chat-6f9c7d5b8-x2k4p" podUID="7d0c4a52" containerName="vllm"'
+           ' containerID="containerd://91f7e2ab91f7" gracePeriod=30')  # fmt: skip
+
+
+@pytest.mark.parametrize(("probe", "container", "behind_s", "cause"), [
+    ("Liveness", "vllm", 0.1, "probe_kill"),
+    ("Readiness", "vllm", 0.1, "insufficient_evidence"),
+    ("Liveness", "proxy", 0.1, "insufficient_evidence"),
+    ("Liveness", "vllm", 8.0, "insufficient_evidence"),
+])  # fmt: skip
+def test_a_stop_right_behind_a_failed_probe(
+    b: ModuleType, probe: str, container: str, behind_s: float, cause: str
+) -> None:
+    """A kubelet log without the line that says why: it acts in the pass in which the last probe failed."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("vllm.log", 0, scope)
+    w.answer("vllm.log", 895, scope=scope)
+    w.pod()
+    for n in range(3):
+        text = PROBED.format(probe=probe, container=container)
+        w.add("kubelet.txt", 880 + 10 * n, text, "probe_failed", "kubelet", Scope(pod=b.POD, container=container))
+    w.add("kubelet.txt", 900 + behind_s, STOPPED, "container_kill", "kubelet", Scope(pod=b.POD, container="vllm"))
+    w.exited("describe.txt", 930, 137)
+    assert w.diagnosis().verdict.cause.id == cause

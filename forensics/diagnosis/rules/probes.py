@@ -18,6 +18,10 @@ from ..timing import uptime_s
 from ..witnesses import INSTANCE
 
 DEFAULT_GRACE_S = 30.0
+KILLING = ("liveness", "startup")
+"""Probes that end a container; a readiness probe only takes it out of service."""
+AT_ONCE_S = 2.0
+"""The kubelet stops a container in the pass in which the last probe failed."""
 HEALTH_KILL_S = 60.0
 """Who watches health checks looks at them every few seconds, and acts at once."""
 _LOADED = (Phase.SERVING, Phase.DRAINING)
@@ -148,10 +152,8 @@ def probe_kill_of(case: Case, death: Death) -> Finding | None:
     """The probe kill that ended this death's container, if any source tells of one."""
     fitting = [kill for kill in _health_kills(case) if _names(case, kill, death) and _fits(kill.event, death)]
     fitting = [kill for kill in fitting if kill.signature not in _ASKED or _used_up(case, death)]
-    for finding in case.named(*PROBE_KILLS):
-        text = finding.event.text
-        if "liveness" not in text and "startup" not in text:
-            continue
+    told = (f for f in case.named(*PROBE_KILLS) if "liveness" in f.event.text or "startup" in f.event.text)
+    for finding in (*told, *_kubelet_kills(case)):
         owner = case.entities.of(finding.event)
         if owner and death.entity and not case.entities.same(owner, death.entity):
             continue
@@ -190,6 +192,18 @@ def _health_kills(case: Case) -> Iterator[Finding]:
         kills = [e.time.utc_s for e in case.of_kind("container_kill") if case.entities.same(case.entities.of(e), owner)]
         if any(failed_s is not None and s is not None and 0.0 <= s - failed_s <= HEALTH_KILL_S for s in kills):
             yield failure
+
+
+def _kubelet_kills(case: Case) -> Iterator[Finding]:
+    """Failures of a probe right behind which the kubelet stops the container, where no line says why."""
+    for order in case.named("kubelet.kill_with_grace"):
+        stopped_s, owner = order.time.utc_s, case.entities.of(order.event)
+        for failure in case.named("kubelet.probe_failed"):
+            failed_s = failure.time.utc_s
+            behind = stopped_s is not None and failed_s is not None and 0.0 <= stopped_s - failed_s <= AT_ONCE_S
+            alike = failure.fields.get("container") == order.fields.get("container", failure.fields.get("container"))
+            if behind and alike and _probe_of(failure) in KILLING and case.entities.of(failure.event) == owner:
+                yield failure
 
 
 def _names(case: Case, kill: Finding, death: Death) -> bool:
@@ -243,7 +257,8 @@ def _precedes(fatal: Finding, kill: Finding) -> bool:
 def _probe_of(kill: Finding) -> str:
     if kill.signature in HEALTH_KILLS or kill.signature == "runtime.docker_unhealthy":
         return "health"
-    return "startup" if "startup" in kill.event.text else "liveness"
+    named = str(kill.fields.get("probe") or "").lower()
+    return named or ("startup" if "startup" in kill.event.text else "liveness")
 
 
 def budgets_s(fields: Mapping[str, Any]) -> dict[str, float]:
