@@ -27,8 +27,15 @@ _ORDER = tuple(Phase)
 _BEFORE_READY = frozenset(_ORDER[: _ORDER.index(Phase.SERVING)])
 _AT_WORK = frozenset({"vllm.sleep_mode"})
 """Messages of an engine that does what it is asked to, where no request shows it: it sleeps and wakes for a trainer."""
-_LAUNCH_ERRORS = frozenset({"vllm.argparse_error", "runtime.command_missing", "runtime.exec_format"})
-"""Errors of a command line, or of the program that it names."""
+_LAUNCH_ERRORS = frozenset({
+    "vllm.argparse_error", "runtime.command_missing", "runtime.exec_format", "vllm.free_memory_low", "vllm.port_in_use",
+})  # fmt: skip
+"""Errors of a command line, of the program that it names, and of what the run before has not given back yet."""
+_TYPED_START = regex.compile(
+    r"[^$#%❯➜]{0,120}[$#%❯➜] (?:(?:sudo|nohup|exec|time) |\w+=\S+ )*"
+    r"(?:vllm serve|(?:\S*/)?python[\d.]* -m (?:vllm\.entrypoints|sglang\.launch_server|lmdeploy)\b)"
+)
+"""A prompt at which somebody starts an engine."""
 _OF_A_REQUEST = regex.compile(r"/(?:starlette|uvicorn/protocols|fastapi|aiohttp|httptools|anyio)/")
 """Frames of a handler: its exception ends a request, not the server."""
 
@@ -137,11 +144,11 @@ def _cut(
         phase = None if _is_shown(event) else _phase_of(own, phases)
         banner = next((f.signature for f in own if phases.get(f.signature) == Phase.STARTING), "")
         again = event.locator.order - draft.banners.get(banner, event.locator.order) > BANNER_LINES
-        failing = draft.shutdown is not None and _fails_to_start(event, own)
-        if failing or (banner and (draft.beyond_banner or again or _worked(draft, work, event.locator.order))):
+        restarted = draft.shutdown is not None and _starts_again(event, own)
+        if restarted or (banner and (draft.beyond_banner or again or _worked(draft, work, event.locator.order))):
             if draft.events:
                 yield draft
-            draft = _Draft(entity, source, from_start=failing)
+            draft = _Draft(entity, source, from_start=restarted)
         if banner:
             draft.banners[banner] = event.locator.order
         elif phase is not None or any(f.role in (Role.CAUSE, Role.CONSEQUENCE) for f in own):
@@ -160,12 +167,12 @@ def _is_shown(event: Event) -> bool:
     return len(text) > 2 and text[0] == text[-1] == "`"
 
 
-def _fails_to_start(event: Event, findings: Sequence[Finding]) -> bool:
-    """True for what only a program says that is being started and has not come to its banner.
+def _starts_again(event: Event, findings: Sequence[Finding]) -> bool:
+    """True for what only a program says that is being started and has not come to its banner, and for its command.
 
     Behind an orderly stop this is the next start; everything else there is the noise of the stop.
     """
-    if any(f.signature in _LAUNCH_ERRORS for f in findings):
+    if any(f.signature in _LAUNCH_ERRORS for f in findings) or (event.kind == "log" and _TYPED_START.match(event.text)):
         return True
     frames = [str(frame) for frame in event.fields.get("frames", ())] if event.kind == "traceback" else []
     return bool(frames) and frames[0].endswith(":<module>") and frames[-1].endswith(":<module>")

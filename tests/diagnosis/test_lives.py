@@ -195,11 +195,14 @@ def test_an_answer_right_after_the_fatal_error_is_an_echo(b: ModuleType) -> None
     [
         ("vllm serve: error: unrecognized arguments: --old-flag", (), "config_error"),
         ("/opt/run.sh: line 9: vllm: command not found", (), "config_error"),
+        ("ValueError: Free memory on device cuda:0 (4.11/47.40 GiB) on startup is less than desired GPU memory utilization "
+         "(0.9, 42.66 GiB).", (), "gpu_oom.other_process"),
+        ("[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use", (), "config_error"),
         ("ModuleNotFoundError: No module named 'msgspec'", ("/opt/bin/vllm:<module>", "/opt/lib/vllm/__init__.py:<module>"), "app_bug"),
         ("KeyboardInterrupt", ("/opt/bin/vllm:<module>", "/usr/lib/python3.12/asyncio/runners.py:run"), "healthy"),
         ("/opt/run.sh: line 9: nvcc: command not found", (), "healthy"),
     ],
-    ids=["flag", "program", "import", "noise of the stop", "another program"],
+    ids=["flag", "program", "memory", "port", "import", "noise of the stop", "another program"],
 )  # fmt: skip
 def test_a_start_that_fails_behind_an_orderly_stop(b: ModuleType, text: str, frames: tuple[str, ...], cause: str) -> None:
     """Without a banner; what a run prints after it was asked to stop is no fault, but this is the next run."""
@@ -215,3 +218,25 @@ def test_a_start_that_fails_behind_an_orderly_stop(b: ModuleType, text: str, fra
     found = w.diagnosis()
     assert found.verdict.cause.id == cause
     assert len(found.lives) == (1 if cause == "healthy" else 2)
+
+
+@pytest.mark.parametrize(
+    ("typed", "runs"),
+    [
+        ("ops@gpu-4:~$ vllm serve acme/chat-14b", 2),
+        ("(venv) ops@gpu-4:~/srv$ CUDA_VISIBLE_DEVICES=1 nohup python3 -m sglang.launch_server --model-path acme/chat-14b", 2),
+        ("ops@gpu-4:~$ ps aux | grep 'vllm serve'", 1),
+        ("Run `vllm serve acme/chat-14b` again", 1),
+    ],
+)
+def test_a_start_typed_behind_a_stop_is_the_next_run(b: ModuleType, typed: str, runs: int) -> None:
+    """A terminal shows the command; a start that fails has no banner, and its errors are not the noise of the stop."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3600)
+    w.add("a", 3700, "Shutting down FastAPI HTTP server.")
+    w.add("a", 3790, typed)
+    w.add("a", 3800, "EngineCore failed to start.", level="ERROR")
+    lives = w.case().lives
+    assert len(lives) == runs
+    assert (lives[-1].fatal is not None) == (runs == 2)
