@@ -52,9 +52,21 @@ _NAMED = regex.compile(r"Name:\s+\S")
 _STATE = regex.compile(r"(?P<indent> *)(?:Last )?State: +(?:Running|Waiting|Terminated)\s*")
 _HEADED = regex.compile(r" {0,8}(?P<name>[a-z0-9][a-z0-9.-]*):\s*")
 _FIRST_KEYS = regex.compile(r" +(?:Container ID|Image|Port|Host Port|State):\s")
+_TOLD = r"(?:Reason|Exit [Cc]ode|Signal|Started|Finished|Restart Count|Ready)"
+_IN_A_ROW = regex.compile(
+    rf" *(?:Last )?State: +Terminated[ ,;|·(\t]+(?=.*\bExit [Cc]ode: *\d)(?:{_TOLD}: *[^\n]{{1,80}})+"
+)
+"""A state whose lines somebody, or the template of an alert, put into one."""
+_BETWEEN = regex.compile(rf"[ ,;|·()\t]+(?={_TOLD}:|$)")
+_PROBE_ROW = regex.compile(r" *(?:Liveness|Readiness|Startup): +\S.* delay=\d+s timeout=\d+s period=\d+s ")
+"""What only a described container has, also where nothing else of it was copied."""
 _BLOCK_LINES = 60
 """Lines from the name of a container to its states: arguments stand between them."""
 _ANY_KEY = regex.compile(r" *[A-Z][\w ()-]*:(?:\s|$)")
+_OWN_KEY = regex.compile(
+    r" *(?:(?:Last )?State|Ready|Restart Count|Limits|Requests|Liveness|Readiness|Startup|Environment|Mounts):(?:\s|$)"
+)
+"""What may stand below a piece that had no shape of its own."""
 _KEY_INDENT = 4
 _OBJECT_LINES = 150
 """Lines from the head of a described pod to the states of its containers."""
@@ -75,15 +87,17 @@ def starts_object(lines: Sequence[str], index: int) -> bool:
 def starts_state(lines: Sequence[str], index: int) -> bool:
     """True where the states of a container stand without the object around them: the part that seems to matter.
 
-    Its block may begin with its name.
+    Its block may begin with its name, or be no more than a state in one line, or the probes.
     """
-    if lines[index].rstrip().endswith(":"):
+    line = lines[index]
+    if line.rstrip().endswith(":"):
         return _starts_block(lines, index)
-    if "State: " not in lines[index] or not _STATE.fullmatch(lines[index]):
+    alone = ("State: " in line and _IN_A_ROW.match(line)) or (" delay=" in line and _PROBE_ROW.match(line))
+    if not alone and not ("State: " in line and _STATE.fullmatch(line)):
         return False
-    deeper = index + 1 < len(lines) and _indent(lines[index + 1]) > _indent(lines[index])
-    above = range(max(0, index - _OBJECT_LINES), index) if deeper else range(0)
-    return deeper and not any(starts_object(lines, number) for number in above)
+    deeper = index + 1 < len(lines) and _indent(lines[index + 1]) > _indent(line)
+    above = range(max(0, index - _OBJECT_LINES), index) if alone or deeper else range(0)
+    return bool(alone or deeper) and not any(starts_object(lines, number) for number in above)
 
 
 def _starts_block(lines: Sequence[str], index: int) -> bool:
@@ -102,11 +116,12 @@ def _starts_block(lines: Sequence[str], index: int) -> bool:
 def state_goes_on(lines: Sequence[str], first: int) -> Callable[[int], bool]:
     """The keys of the same container, and what stands below them."""
     indent = _indent(lines[first])
+    key = _OWN_KEY if _IN_A_ROW.match(lines[first]) or _PROBE_ROW.match(lines[first]) else _ANY_KEY
 
     def belongs(index: int) -> bool:
         line = lines[index]
         deep = _indent(line) - indent
-        return bool(line.strip()) and (deep > 0 or (deep == 0 and _ANY_KEY.match(line) is not None))
+        return bool(line.strip()) and (deep > 0 or (deep == 0 and key.match(line) is not None))
 
     return belongs
 
@@ -118,7 +133,7 @@ def state_events(lines: Sequence[str], first: int, source: str) -> list[Event]:
     headed = _HEADED.fullmatch(lines[first])
     start = first + 1 if headed else first
     indent = _indent(lines[start])
-    block = [(i + 1, " " * _KEY_INDENT + lines[i][indent:]) for i in range(start, end)]
+    block = [(i + 1, " " * _KEY_INDENT + row) for i in range(start, end) for row in _rows(lines[i][indent:])]
     pod = Object(first + 1)
     spec, status = container_of(block, headed["name"] if headed else "")
     for part, key, of_one in (("spec", "containers", spec), ("status", "containerStatuses", status)):
@@ -127,6 +142,15 @@ def state_events(lines: Sequence[str], first: int, source: str) -> list[Event]:
         child(pod, part, first + 1).put(key, every, first + 1)
     events = pod_events(pod, source, printed_lines=True)
     return events if any("Mounts:" in line for _, line in block) else [without_defaults(event) for event in events]
+
+
+def _rows(line: str) -> list[str]:
+    """The lines of a state that were put into one; any other line as it is."""
+    if not _IN_A_ROW.match(line):
+        return [line]
+    state, *told = _BETWEEN.split(line)
+    rows = (row.replace("Exit code:", "Exit Code:") for row in told if row)
+    return [state, *(row if row.startswith(("Restart Count", "Ready")) else f"  {row}" for row in rows)]
 
 
 def _indent(line: str) -> int:

@@ -257,7 +257,7 @@ SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 
 _HINT = re.compile(
-    rb"\n(?:Name: +\S|[ ]*(?:Last )?State: +[RWT]|"
+    rb"\n(?:Name: +\S|[ ]*(?:(?:Last )?State: +[RWT]|(?:Liveness|Readiness|Startup): +\S)|"
     rb"(?:[a-z0-9-]+[ \t]+)?\d\w*(?: \(x\d+ over \w+\))?[ \t]+(?:Normal|Warning)[ \t]|"
     rb"[ ]*(?:[-*] )?(?:Normal|Warning)[ \t]+[A-Z]|"
     rb"NAME(?:S|SPACE)?[ \t]|LAST SEEN|POD |NODE |CONTAINER ID |CONTAINER  |REVISION[ \t]|"

@@ -12,6 +12,7 @@ import pytest
 from forensics.model import Event, StampForm
 from forensics.parsers import k8s_text
 from forensics.pipeline import analyze
+from forensics.pipeline import read as read_bundle
 from forensics.sources import make_head
 from forensics.stamps import iso_utc
 
@@ -334,6 +335,49 @@ def test_states_of_nobody_have_their_numbers(tmp_path: Path) -> None:
 """)
     facts = analyze(tmp_path / "snip.txt").diagnosis.key_facts
     assert (facts["restart_count"], facts["container_limit_gib"], facts["exit_code"]) == (11, 96.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "code", "restarts"),
+    [
+        ("Last State: Terminated  Reason: Error  Exit Code: 137  Started: 07:02:11  Finished: 07:41:50", "Error", 137, None),
+        ("  Last State: Terminated, Reason: OOMKilled, Exit Code: 137, Restart Count: 6", "OOMKilled", 137, 6),
+        ("State: Terminated (Reason: Completed, Exit code: 0)", "Completed", 0, None),
+        ("Last State: Terminated | Exit Code: 139 | Signal: 11", "", 139, None),
+    ],
+)
+def test_a_state_in_one_line(tmp_path: Path, line: str, reason: str, code: int, restarts: int | None) -> None:
+    """The template of an alert puts a container's state into one line; the log below stays a log."""
+    (tmp_path / "page.txt").write_text(f"[FIRING] chat-0 restarts\n{line}\nTail of the log:\nINFO 05-02 07:41:44 [a.py:1] Ready\n")
+    events = read_bundle(tmp_path / "page.txt").events
+    (end,) = [event for event in events if event.kind == "container_terminated"]
+    assert (end.fields.get("reason", ""), end.fields["exit_code"], end.locator.line) == (reason, code, 2)
+    assert end.fields.get("restart_count") == restarts
+    assert {"Tail of the log:", "Ready"} <= {event.text for event in events}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Last State: Terminated means that it ended; look at its Exit Code: there",
+        "If you see Last State: Terminated  Reason: OOMKilled  Exit Code: 137, raise the limit",
+        "State: Terminated by the operator on Monday",
+    ],
+)
+def test_a_sentence_about_a_state(tmp_path: Path, line: str) -> None:
+    (tmp_path / "page.txt").write_text(f"Hello\n{line}\nBye\n")
+    assert not [event for event in read_bundle(tmp_path / "page.txt").events if event.kind == "container_terminated"]
+
+
+def test_probes_of_nobody(tmp_path: Path) -> None:
+    """The rows of the probes were copied into a message, and nothing of the states."""
+    (tmp_path / "msg.txt").write_text("""It never gets ready:
+    Startup:      http-get http://:8000/health delay=20s timeout=2s period=15s #success=1 #failure=12
+    Restart Count:  5
+and now?
+""")
+    (spec,) = [event for event in read_bundle(tmp_path / "msg.txt").events if event.kind == "pod_spec"]
+    assert (spec.fields["startup_delay_s"], spec.fields["startup_period_s"], spec.fields["startup_failure"]) == (20, 15, 12)
 
 
 @pytest.mark.parametrize(
