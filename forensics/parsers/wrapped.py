@@ -40,7 +40,13 @@ _HEADER = regex.compile(
 _MESSAGE = regex.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)\b(?: ?\(|: )")
 _BULLET = regex.compile(r"[-*•+#=]+ |-- |\d{1,3}[.)] |```|~~~|File \"")
 _QUOTE = regex.compile(r"(?:> ?)*[ \t]*")
-_LONG = regex.compile(r"(?:Error|Exception)\b(?: ?\(|: )")
+_LONG = regex.compile(
+    r"(?:Error|Exception)\b(?: ?\(|: )"
+    r"|^(?:> ?)*(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d "
+    r"|^(?:> ?)*\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[^\]]{0,20}\] ",
+    regex.MULTILINE,
+)
+"""What has messages longer than a mail's line: errors, and the reports of engines."""
 
 
 def unfolded(head: Head, data: bytes) -> bytes | None:
@@ -73,7 +79,18 @@ def _terminal_width(lines: Sequence[str]) -> int:
     headers = sum(_is_headed(line, own) for line in lines)
     framed = sum(line[:1] in "|+" for line in behind)
     enough = on >= 0.85 * len(behind) >= least * 0.85
-    return width if enough and headers >= 0.1 * len(lines) and headers >= 2 and not framed else 0
+    folded = enough and headers >= 0.1 * len(lines) and headers >= 2 and not framed
+    return width if folded and not _breaks_at_words(lines, width) else 0
+
+
+def _breaks_at_words(lines: Sequence[str], width: int) -> bool:
+    """Whether messages are broken before the last column too, wherever the next word does not fit: so mails do.
+
+    Reports of one length are broken at the same words, so that many of their lines are equally long as well.
+    """
+    groups = [_paragraph(lines, index) for index in range(len(lines))]
+    short = [g for g in groups if len(g) > 2 and min(map(len, g[:-1])) < width - 1 and _is_filled(g)]
+    return len(short) >= 2
 
 
 def _copied(lines: Sequence[str]) -> list[str]:

@@ -56,10 +56,23 @@ def test_a_mail_breaks_between_words(quote: str) -> None:
     assert joined.count("\n") == text.count("\n")
 
 
+@pytest.mark.parametrize("quote", ["", "> "])
+def test_reports_of_an_engine_in_a_mail(quote: str) -> None:
+    """Nothing failed, but a report is longer than a line of a mail as well: its numbers stand on several lines."""
+    report = "Avg prompt throughput: 88.1 tokens/s, Avg generation throughput: 402.6 tokens/s, Running: {} reqs, Swapped: 0 reqs, "
+    report += "Pending: 57 reqs, GPU KV cache usage: 99.1%, CPU KV cache usage: 0.0%."
+    lines = [f"INFO 03-08 10:00:{10 * n:02} metrics.py:455] {report.format(30 - n)}" for n in range(3)]
+    text = "Slow again:\n\n" + "".join(f"{quote}{row}\n" for line in lines for row in textwrap.wrap(line, 70)) + "\nBest, Jo\n"
+    joined = unfolded(text)
+    assert joined is not None
+    assert [line for line in joined.split("\n") if line] == ["Slow again:", *(quote + line for line in lines), "Best, Jo"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "",
+        "INFO 03-08 10:00:10 launcher.py:32] Available routes are:\n" + "Route: /v1/models, Methods: GET\nRoute: /health\n" * 5,
         "x\n",
         LOG,
         "RuntimeError: a\nNAME   READY\n" * 3,
