@@ -38,6 +38,14 @@ def _number(text: str) -> float:
     return float(text.replace(",", "").strip())
 
 
+def _clock_seconds(text: str) -> int:
+    """`04:41`, `1:02:30` as progress bars count → seconds."""
+    seconds = 0
+    for part in text.split(":"):
+        seconds = 60 * seconds + int(part)
+    return seconds
+
+
 CONVERTERS: dict[str, Callable[[str], Any]] = {
     "str": str.strip,
     "int": _integer,
@@ -47,5 +55,8 @@ CONVERTERS: dict[str, Callable[[str], Any]] = {
     "mib": lambda text: round(size_bytes(text) / 1024**2, 3),
     "kib": lambda text: size_bytes(text) // 1024,
     "bytes": size_bytes,
+    "clock": _clock_seconds,
 }
-"""Name in `types` → function. `gib`, `mib`, `kib` and `bytes` read a number with its unit and convert it."""
+"""Name in `types` → function. `gib`, `mib`, `kib` and `bytes` read a number with its unit and convert it, `clock` reads
+`minutes:seconds` or `hours:minutes:seconds`.
+"""

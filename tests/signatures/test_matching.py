@@ -80,7 +80,8 @@ def test_pasted_text_has_all_signatures() -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [("int", "1,024", 1024), ("hex", "0x1f", 31), ("float", "-1.5", -1.5), ("str", " a ", "a"), ("gib", "2048 MiB", 2.0),
-     ("mib", "1 GB", 1024.0), ("kib", "4096 bytes", 4), ("bytes", "14Gi", 14 * 1024**3), ("bytes", "733", 733)],
+     ("mib", "1 GB", 1024.0), ("kib", "4096 bytes", 4), ("bytes", "14Gi", 14 * 1024**3), ("bytes", "733", 733),
+     ("clock", "04:41", 281), ("clock", "1:02:30", 3750)],
 )  # fmt: skip
 def test_converters(kind: str, text: str, value: object) -> None:
     """Units are binary, whatever they are called."""

@@ -327,7 +327,7 @@ def _load_time(lives: Sequence[Life]) -> dict[str, Any] | None:
 
 def _extrapolated(life: Life) -> dict[str, Any] | None:
     shards = [f for f in life.findings if f.signature == "vllm.checkpoint_shards" and f.fields.get("shards")]
-    if not shards or life.start.time.utc_s is None:
+    if not shards:
         return None
     last = max(shards, key=lambda f: f.fields.get("shard", 0))
     first = min(shards, key=lambda f: f.fields.get("shard", 0))
@@ -336,13 +336,14 @@ def _extrapolated(life: Life) -> dict[str, Any] | None:
     elapsed = last.fields.get("elapsed_s")
     if not 0 < done < total:
         return None
-    if isinstance(elapsed, int | float) and elapsed > 0:
-        rate = elapsed / done
-    elif begin is not None and now is not None and done > int(first.fields.get("shard", 0)) and now > begin:
+    if begin is not None and now is not None and done > int(first.fields.get("shard", 0)) and now > begin:
         rate = (now - begin) / (done - int(first.fields.get("shard", 0)))
+    elif isinstance(elapsed, int) and elapsed > 0:
+        rate = elapsed / done  # a single bar tells by itself how long it took
     else:
         return None
-    before = max(0.0, (now if now is not None else life.start.time.utc_s) - life.start.time.utc_s - rate * done)
+    start = life.start.time.utc_s
+    before = max(0.0, now - start - rate * done) if now is not None and start is not None else 0.0
     return {
         "load_time_s": round(before + rate * total, 1),
         "load_time_basis": "extrapolated",
