@@ -105,6 +105,8 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     life = death.life
     of_node = finding.event.channel in _NODE_CHANNELS  # in a journal these stand between and behind the engine's lines
     of_log = not of_node and not (finding.event.channel == "k8s" and finding.event.kind != "log")  # kubectl's tables
+    in_run = (finding.locator.source, finding.locator.order) in case.in_runs
+    of_log = of_log and (in_run or finding.event.channel != "ray")  # a driver prints the words of its raylets anywhere
     owner = case.entities.of(finding.event)
     stranger = bool(owner) and not case.entities.same(owner, death.entity)
     mixed = stranger and not owner.startswith("file:") and not case.nodes.spanning  # several containers in one log
@@ -112,7 +114,7 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
         return _in_life(death, finding)
     if stranger or (life is not None and jobs.is_of_another(jobs.job_of(finding), case.jobs, life)):
         return "other_entity"
-    if of_log and (finding.locator.source, finding.locator.order) in case.in_runs:
+    if of_log and in_run:
         return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
     if not owner and case.nodes.apart(death.entity, finding.event):
         return "other_host"

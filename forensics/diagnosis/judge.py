@@ -18,6 +18,9 @@ REPORT_DELAY_S = 2.0
 """The kernel's line, containerd's, kubelet's and the event of one fact come within this time."""
 OVERCOME_S = 3600.0
 """A run that was at work this long had overcome whatever ended the one before it."""
+_COUNTS_ERRORS = frozenset({"vllm.config_validation"})
+"""Lines that only count the errors which stand, each with its reason, right below them."""
+REASON_LINES = 6
 _CLEAR = (Confidence.ESTABLISHED, Confidence.LIKELY)
 _DISTANCES = {"kernel": 0, "nvidia": 0, "runtime": 3, "kubelet": 4, "k8s": 5}
 
@@ -250,6 +253,7 @@ def first_cause(hypothesis: Hypothesis) -> Finding | None:
         return min(ends, key=evidence_stage.order, default=None)
     firm = [f for f in hypothesis.decisive if f.signature not in rank.WEAK] or hypothesis.decisive
     ground = [base for f in firm for base in (f.rests_on or (f,))]
+    ground = [f for f in ground if not _is_explained_below(f, ground)]
     earliest = min(ground, key=evidence_stage.order)
     slack_s = REPORT_DELAY_S if earliest.time.uncertainty_s <= REPORT_DELAY_S else ONSET_S  # "9m ago" is no first word
     same_moment = [f for f in ground if f.time.earliest_s <= earliest.time.latest_s + slack_s]
@@ -258,6 +262,14 @@ def first_cause(hypothesis: Hypothesis) -> Finding | None:
         onset or same_moment,
         key=lambda f: (_distance(f), evidence_stage.doubt_s(f), *evidence_stage.order(f)),
         default=earliest,
+    )
+
+
+def _is_explained_below(head: Finding, ground: Sequence[Finding]) -> bool:
+    """True for the line above an error's own words, where a signature knows those."""
+    place = head.locator
+    return head.signature in _COUNTS_ERRORS and any(
+        f.locator.source == place.source and 0 < f.locator.order - place.order <= REASON_LINES for f in ground
     )
 
 

@@ -356,3 +356,15 @@ def test_no_year_brings_two_days_of_the_calendar_together(b: ModuleType, days: i
     w = world(b)
     xid(w, b.at(3590 - days * 86_400, YEAR_S + 14 * 3600.0, Basis.ZONE_ASSUMED))
     assert objection_to(b, w, "nvidia.xid_fallen_off_bus") == reason
+
+
+def test_a_raylet_speaks_before_the_log_of_the_run(b: ModuleType) -> None:
+    """A driver prints the words of its raylets under their own name: they are of no run, and tell of its end."""
+    w = b.World()
+    killed = "2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at node "
+    w.add("driver.log", 99, f"{killed}(ID: 41c07fe2..., IP: 10.9.0.4) over the last time period.", channel="ray", scope=Scope(host="10.9.0.4"))
+    w.fail("driver.log", 100, "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.")
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "ray_oom"
+    assert found.first_cause is not None
+    assert found.first_cause.signature == "ray.workers_killed_summary"

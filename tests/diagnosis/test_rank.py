@@ -198,3 +198,18 @@ def test_every_cause_of_the_library_can_win(b: ModuleType) -> None:
             if not name.endswith(".*")
         }
         assert one.id in winners, one.id
+
+
+def test_the_reason_comes_before_the_count_of_errors(b: ModuleType) -> None:
+    """pydantic counts the errors above their words; where a signature knows those, they are what is to be read."""
+    w = b.World()
+    w.add("a", 0, "vLLM API server version 0.11.0", "engine_args")
+    head = w.add("a", 1, "pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig", level="ERROR")
+    first = w.diagnosis().first_cause
+    assert first is not None
+    assert first.locator == head.locator
+    said = "Value error, Total number of attention heads (20) must be divisible by tensor parallel size (8)."
+    reason = w.add("a", 1, said, level="ERROR")
+    first = w.diagnosis().first_cause
+    assert first is not None
+    assert first.locator == reason.locator
