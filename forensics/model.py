@@ -42,7 +42,8 @@ class RawStamp:
     """Which clock wrote it: `cri`, `journal`, `klog`, `engine`, `dmesg`, `kubectl` … One clock per (source, layer)."""
     seconds: float
     """INSTANT: Unix time. LOCAL: the wall time read as if it were UTC. YEARLESS: the same in the year 2000.
-    CLOCK: seconds since midnight. BOOT: seconds since boot. AGE: seconds before the capture."""
+    CLOCK: seconds since midnight, of the first row's day where rows have weekdays. BOOT: seconds since boot. AGE:
+    seconds before the capture."""
     resolution_s: float = 1.0
     """Size of the last printed unit; for ages the width of the truncation."""
     zone: str = ""

@@ -35,7 +35,7 @@ RANGES = {
     StampForm.INSTANT: (0.0, _CENTURY_S),
     StampForm.LOCAL: (0.0, _CENTURY_S),
     StampForm.YEARLESS: (START_S, START_S + 366 * DAY_S),
-    StampForm.CLOCK: (0.0, DAY_S),
+    StampForm.CLOCK: (0.0, 366 * DAY_S),
     StampForm.BOOT: (0.0, _CENTURY_S),
     StampForm.AGE: (-DAY_S, _CENTURY_S),
 }

@@ -133,7 +133,7 @@ def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mappi
 
 def _over_midnight(lane: Lane) -> list[float]:
     """Times of day on days that count backwards from the last one: those of a log in order fall at midnight only."""
-    walls, earlier = list[float](), 0
+    walls, earlier = list[float](), int(lane.walls[-1] // DAY_S)  # where weekdays tell them, days are counted
     for wall, after in zip(reversed(lane.walls), [None, *reversed(lane.walls)], strict=False):
         earlier += lane.ordered and after is not None and wall - after > DAY_S / 2
         walls.append(wall - earlier * DAY_S)

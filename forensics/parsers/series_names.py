@@ -32,6 +32,10 @@ _EXACT: dict[str, tuple[str, float]] = {
     "sglang:gen_throughput": ("generation_tokens_per_s", 1.0),
     "tgi_queue_size": ("requests_waiting", 1.0),
     "tgi_batch_current_size": ("requests_running", 1.0),
+    "memory.used [mib]": ("gpu_memory_used_mib", 1.0),  # as nvidia-smi heads its columns, the dot among them
+    "memory.total [mib]": ("gpu_memory_total_mib", 1.0),
+    "memory.reserved [mib]": ("gpu_memory_reserved_mib", 1.0),
+    "utilization.gpu [%]": ("gpu_utilization_pct", 1.0),
     "dcgm_fi_dev_fb_used": ("gpu_memory_used_mib", 1.0),
     "dcgm_fi_dev_fb_total": ("gpu_memory_total_mib", 1.0),
     "dcgm_fi_dev_fb_reserved": ("gpu_memory_reserved_mib", 1.0),

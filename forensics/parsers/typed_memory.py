@@ -25,8 +25,12 @@ LEAST = 4
 """So many rows below each other are a series."""
 ABOVE = 4
 """They begin this close below what says whose they are: an empty line, the rule of a table, a fence between them."""
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_DAY_S = 86400.0
 _TIME = (
-    r"(?:(?P<iso>20\d\d-[01]\d-[0-3]\d)(?:[T ](?P<iso_clock>[0-2]\d:[0-5]\d(?::[0-5]\d)?))?"
+    rf"(?:(?P<weekday>{'|'.join(_WEEKDAYS)})(?:(?:s|nes|rs|ur)?day|s|rs)?"
+    r"(?:,? +(?P<week_clock>[0-2]?\d:[0-5]\d(?::[0-5]\d)?))?(?!\w)"
+    r"|(?P<iso>20\d\d-[01]\d-[0-3]\d)(?:[T ](?P<iso_clock>[0-2]\d:[0-5]\d(?::[0-5]\d)?))?"
     r"|(?P<month>[A-Z][a-z]{2}) +(?P<day>[0-3]?\d)(?: +(?P<day_clock>[0-2]\d:[0-5]\d(?::[0-5]\d)?))?"
     r"|(?P<clock>[0-2]\d:[0-5]\d(?::[0-5]\d)?))(?: ?(?:Z|UTC))?"
 )
@@ -46,7 +50,9 @@ _HOST = regex.compile(
 )
 _AT = regex.compile(r"\b([0-2]\d:[0-5]\d)\b")
 _LIMIT = regex.compile(
-    r"(?i)\b(?:container|pod|memory|mem)(?: memory)? limit(?: (?:is|of))?[ :=]*(\d{1,5}) ?(Gi|Mi)B?\b"
+    r"(?i)(?:\b(?:container|pod|memory|mem)(?: memory)? limit(?: (?:is|of))?"
+    r"|(?:^|[.,;:(!?]\s*|\b(?:the|our|its|and)\s)limit (?:is|of))"
+    r"[ :=]*(\d{1,5}) ?(Gi|Mi)B?\b"
 )
 
 
@@ -121,16 +127,17 @@ def read(text: str, source: str) -> Parsed:
     points = Points(source)
     events = list[Event]()
     names = set[str]()
+    week = _Week()
     for number, line in enumerate(lines[at + 1 :], at + 2):
         bare = line.rstrip(" |\r")
         if found := _ROW.fullmatch(bare):
             unit = found["unit"].rstrip("B")
             size = size_bytes(f"{found['size']} {unit if unit.endswith('i') else unit + 'i'}B")
-            stamp = _stamp(found, heading)
+            stamp = _stamp(found, heading, week)
             if size is not None and stamp is not None:
                 names |= {found["name"] or ""}
                 points.add(heading.series, _scope(found["name"], heading), stamp, number, size / 2**20)
-        elif (found := _END.fullmatch(bare)) and (stamp := _stamp(found, heading)):
+        elif (found := _END.fullmatch(bare)) and (stamp := _stamp(found, heading, week)):
             events.append(_end(found["said"], line, stamp, Locator(source, number, number)))
     owner = _scope(names.pop() if len(names) == 1 else "", heading)
     if heading.limit_bytes is not None and heading.series == "container_memory_mib":
@@ -158,17 +165,41 @@ def _end(said: str, line: str, stamp: RawStamp, place: Locator) -> Event:
     return Event(place, "container_terminated", "k8s", "", (stamp,), fields=fields, raw=line)
 
 
-def _stamp(found: regex.Match[str], heading: _Heading) -> RawStamp | None:
+class _Week:
+    """Weekdays of rows in order, as seconds since the beginning of the first one's day."""
+
+    def __init__(self) -> None:
+        self._first: int | None = None
+        self._last = 0.0
+
+    def seconds(self, weekday: str, time_s: float) -> float:
+        day = _WEEKDAYS.index(weekday)
+        self._first = day if self._first is None else self._first
+        seconds = (day - self._first) % 7 * _DAY_S + time_s
+        while seconds < self._last:
+            seconds += 7 * _DAY_S
+        self._last = seconds
+        return seconds
+
+
+def _stamp(found: regex.Match[str], heading: _Heading, week: _Week) -> RawStamp | None:
     """A day's row has the heading's time of day, or the day's beginning: what ends on that day ends after it."""
+    if found["weekday"]:
+        time_s = _of_day(found["week_clock"] or heading.clock)
+        return RawStamp(StampForm.CLOCK, LAYER, week.seconds(found["weekday"], time_s), 60.0)
     if found["clock"]:
-        hours, minutes, *seconds = map(int, found["clock"].split(":"))
-        return RawStamp(StampForm.CLOCK, LAYER, hours * 3600.0 + minutes * 60 + sum(seconds), 60.0)
+        return RawStamp(StampForm.CLOCK, LAYER, _of_day(found["clock"]), 60.0)
     clock = found["iso_clock"] or found["day_clock"] or heading.clock
     clock = clock if clock.count(":") == 2 else f"{clock}:00"
     if found["iso"]:
         return stamps.iso(f"{found['iso']} {clock}", LAYER)
     month = stamps.month_number(found["month"])
     return stamps.month_day(month, int(found["day"]), clock, LAYER) if month is not None else None
+
+
+def _of_day(clock: str) -> float:
+    hours, minutes, *seconds = map(int, clock.split(":"))
+    return hours * 3600.0 + minutes * 60 + sum(seconds)
 
 
 FORMAT = Format("memory.typed", "memory, typed by somebody", _sniff, read, MAX_BYTES)

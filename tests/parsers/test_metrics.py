@@ -198,6 +198,8 @@ def test_the_http_api_of_prometheus() -> None:
         ("rss_mb", ("process_rss_mib", 1.0)),
         ("mem_avail_gib", ("host_memory_available_kib", 2.0**20)),
         ("gpu_memory_used_mib", ("gpu_memory_used_mib", 1.0)),
+        ("memory.used [MiB]", ("gpu_memory_used_mib", 1.0)),
+        ("memory_used_mib", ("host_memory_used_kib", 1024.0)),
         ("kv_cache_usage_pct", ("kv_cache_usage_pct", 1.0)),
         ("rss", None),
         ("memory", None),

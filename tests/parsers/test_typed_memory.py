@@ -46,6 +46,34 @@ def test_what_is_no_such_series(text: str) -> None:
     assert typed_memory.FORMAT.sniff(make_head("", text.encode(), True)) == 0
 
 
+WEEK = ("Thu", "Thu", "Fri", "Sat", "Mon", "Thu", "Fri")
+
+
+def test_rows_by_weekday() -> None:
+    """Days are counted from the first row's, over the end of a week as well; the limit may have no other name."""
+    text = "RSS by ps aux, the limit is 96Gi:\n"
+    text += "".join(f"{day} {9 + 6 * (n == 1):02}:00  {30000 + 2000 * n}Mi\n" for n, day in enumerate(WEEK))
+    text += "Friday 21:40  OOMKilled (exit 137)\n"
+    parsed = typed_memory.read(text, "chat.txt")
+    (found,) = parsed.samples
+    hours = [stamp / 3600 for stamp in found.stamps]
+    assert hours == [9, 15, 33, 57, 105, 177, 201]
+    limit, end = parsed.events
+    assert (limit.fields["memory_max_bytes"], end.stamps[0].seconds / 3600) == (96 << 30, 192 + 21 + 40 / 60)
+
+
+@pytest.mark.parametrize("word", ["Month", "Wedge", "Sunny"])
+def test_a_word_that_begins_like_a_weekday(word: str) -> None:
+    text = "RSS:\n" + rows(f"{word}" + " {hour:02d}:00 {mib} MiB")
+    assert typed_memory.FORMAT.sniff(make_head("", text.encode(), True)) == 0
+
+
+@pytest.mark.parametrize("said", ["the shm limit is 5Gi", "no-limit is 5Gi", "the disk limit of 5Gi"])
+def test_another_limit(said: str) -> None:
+    events = typed_memory.read(f"{said}, RSS:\n" + rows("{hour:02d}:00 {mib} MiB"), "chat.txt").events
+    assert not any("memory_max_bytes" in event.fields for event in events)
+
+
 def test_the_end_and_the_limit_beside_the_rows() -> None:
     """`OOMKilled` in a row of its own is the end of what was measured; the limit is that of the heading."""
     text = "pod memory limit 48Gi, docker stats:\n" + rows("{hour:02d}:00 ocr {mib}MiB") + "13:02 ocr OOMKilled (exit code 137)\n"

@@ -244,16 +244,22 @@ def _total(case: Case, column: Samples) -> float | None:
     return None
 
 
+SLOW_H = 48.0
+"""A climb over days is told by day as well."""
+
+
 def _climb_fields(segment: list[trends.Point], unit: str) -> dict[str, float]:
     near = 3 if len(segment) >= trends.MIN_CLIMB_POINTS else 1  # of a few points each is far from the next
     first = median(v for _, v, _ in segment[:near])
     last = median(v for _, v, _ in segment[-near:])
+    hours, per_h = (segment[-1][0] - segment[0][0]) / 3600, trends.theil_sen_per_h(segment)
     return {
         f"start_{unit}": round(first, 1),
         f"end_{unit}": round(last, 1),
         f"climb_{unit}": round(last - first, 1),
-        f"climb_{unit}_per_h": round(trends.theil_sen_per_h(segment), 1),
-        "hours": round((segment[-1][0] - segment[0][0]) / 3600, 2),
+        f"climb_{unit}_per_h": round(per_h, 1),
+        **({f"climb_{unit}_per_day": round(24 * per_h, 1)} if hours >= SLOW_H else {}),
+        "hours": round(hours, 2),
     }
 
 
