@@ -214,6 +214,7 @@ DERIVED: dict[str, Derived] = {
                 "shm_small",
                 "settings_changed",
                 "stood_still",
+                "disk_too_small",
             ),
         ),
     )

@@ -17,9 +17,9 @@ from .judge import first_cause
 from .ledger import TYPED, arguments_of, build, kv_facts, values_of
 from .model import Incident, Life
 from .rules.gpu import named_cards
-from .rules.oom_site import refused_start
+from .rules.oom_site import first_failure, refused_start
 from .rules.probes import budgets_s, load_time
-from .rules.series import dumped_load, load_at_death
+from .rules.series import dumped_load, load_at_death, reported_load
 
 _ARGUMENTS = (
     "max_model_len",
@@ -146,7 +146,7 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
         if finding.signature in _OBSERVED:
             _evidence(finding, facts)
     if life is not None:
-        _at_death(life, facts)
+        _at_death(case, incident, life, facts)
     # the first finding speaks last: its numbers are those of the first failure
     for finding in (*reversed(incident.hypotheses[0].supporting), *reversed(incident.hypotheses[0].decisive)):
         _evidence(finding, facts)
@@ -169,6 +169,8 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
         holders.of_ray_node(case, facts)
     if cause == "gpu_oom.other_process":
         holders.of_card(case, facts)
+    if cause == "driver_mismatch":
+        holders.of_driver(case, facts)
     if cause == "host_oom.node" or any(finding.signature.startswith("oomd.") for finding in ground):
         holders.of_host(case, incident, facts)
     if life is not None and "kv_bytes_per_token" not in facts:
@@ -230,11 +232,17 @@ def _configuration(case: Case, life: Life, facts: dict[str, Any]) -> None:
         facts["max_model_len"] = arguments["max_seq_len"]
 
 
-def _at_death(life: Life, facts: dict[str, Any]) -> None:
-    """What the engine dumped when it failed: the load, and the size of the step that it was computing."""
+def _at_death(case: Case, incident: Incident, life: Life, facts: dict[str, Any]) -> None:
+    """What the engine dumped when it failed: the load, and the size of the step that it was computing.
+
+    Where it dumped nothing, the load that it reported last before an allocation failed.
+    """
     dump = load_at_death(life)
     if dump is not None:
         facts.update(dumped_load(dump))
+    elif incident.deaths and first_failure(life) is not None:
+        for name, value in reported_load(case, incident.deaths[0]).items():
+            facts.setdefault(name, value)
     steps = [f.fields["scheduled_tokens"] for f in life.findings if "scheduled_tokens" in f.fields]
     if steps:
         facts["scheduled_tokens"] = steps[-1]

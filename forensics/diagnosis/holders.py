@@ -36,6 +36,14 @@ def of_card(case: Case, facts: dict[str, Any]) -> None:
         }
 
 
+def of_driver(case: Case, facts: dict[str, Any]) -> None:
+    """The driver and the newest CUDA that it can run, as nvidia-smi heads its table."""
+    for event in case.of_kind("log"):
+        if event.channel == "nvidia" and "driver_cuda" in event.fields:
+            facts |= {name: event.fields[name] for name in ("driver_version", "driver_cuda") if name not in facts}
+            return
+
+
 def of_host(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     """Who held most of the host's memory in a process list, where it was not the victim, and how much there is."""
     status = [f for f in case.named("oomd.earlyoom_status") if (f.time.utc_s or inf) <= (incident.start_s or 0.0)]

@@ -44,6 +44,10 @@ _PAST = regex.compile(
     r"|之前|以前|昨天"
 )
 _OVERCOME = regex.compile(r"(?i)\b(?:solved|fixed|helped|resolved|gone|went away|worked around|got past)\b|解决|修复")
+_COMMAND = regex.compile(
+    r"\b(?:vllm serve|vllm\.entrypoints\.\S+|sglang\.launch_server|vllm-openai\S*) .*\s-{1,2}[a-z]"
+)
+"""How an engine is started: what somebody says of that is no error, whatever stands before it."""
 _DAY_S = 86400.0
 _NEAR = 6
 """So many lines around an error a person says when it was, and that it is over."""
@@ -80,6 +84,8 @@ def _mentioned(records: list[Record], source: str) -> list[Record]:
 def is_mention(line: str) -> bool:
     """Whether a person names an error in a title, between quotation marks, or in a sentence."""
     text = line.strip()
+    if _COMMAND.search(text) and not _FAULT.search(text):
+        return False
     if _TITLE.match(text):
         return True
     if _RAISED.match(text):

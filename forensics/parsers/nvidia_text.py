@@ -158,11 +158,9 @@ class _Reader:
         if (found := _VERSIONS.match(line)) is not None:
             self.driver = found["driver"]
             if not self.notes:
-                self.notes.append(
-                    self._note(
-                        number, f"NVIDIA-SMI {found['smi']}, driver {found['driver']}, CUDA {found['cuda']}"
-                    )
-                )
+                said = f"NVIDIA-SMI {found['smi']}, driver {found['driver']}, CUDA {found['cuda']}"
+                told = {"driver_version": found["driver"], "driver_cuda": found["cuda"]}
+                self.notes.append(replace(self._note(number, said), fields=told))
         elif (found := _FIRST.match(line)) is not None:
             self.open = found
         elif self.open is not None and (found := _SECOND.match(line)) is not None:

@@ -292,3 +292,24 @@ def test_a_ci_runner_that_goes_away_is_no_planned_stop(b: ModuleType, line: str,
     w.add("a", 80.1, "Shutting down FastAPI HTTP server.")
     w.add("a", 82, "Application shutdown complete.")
     assert w.diagnosis().verdict.cause.id == cause
+
+
+WARNED = "UserWarning: Not enough free disk space to download the file. The expected file size is: 9100.20 MB. The target location "
+WARNED += "/models/hub only has 800.10 MB free disk space."
+
+
+@pytest.mark.parametrize(
+    ("error", "first"),
+    [("OSError: [Errno 28] No space left on device: '/models/hub/blobs/7c.incomplete'", "derived.disk_too_small"),
+     ("OSError: You are trying to access a gated repo.", "hub.gated")],
+)  # fmt: skip
+def test_a_warning_before_the_disk_was_full(b: ModuleType, error: str, first: str) -> None:
+    """Where a download ended for want of space, the warning has the sizes; it is no beginning of anything else."""
+    w = b.World()
+    w.add("a", 0, "Starting to load model acme/chat-14b...")
+    w.add("a", 1, WARNED, level="WARNING")
+    w.fail("a", 160, error, ("/opt/hub/file_download.py:_download_to_tmp_and_move",))
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "model_download"
+    assert found.first_cause is not None
+    assert found.first_cause.signature == first

@@ -431,3 +431,25 @@ def test_what_others_held_when_a_start_was_refused(b: ModuleType) -> None:
     text = "ValueError: Free memory on device (17.00/24.00 GiB) on startup is less than desired GPU memory utilization (0.9, 21.60 GiB)."
     w.fail("a", 9, text, envelope="EngineCore failed to start.")
     assert w.diagnosis().key_facts["held_at_start_gib"] == 7.0
+
+
+@pytest.mark.parametrize(("age_s", "running"), [(9, 141.0), (400, None)])
+def test_the_load_that_was_reported_before_a_failure(b: ModuleType, age_s: int, running: float | None) -> None:
+    """An engine that dumps nothing told its load seconds before; what it told minutes before is another load."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3000)
+    w.fail("a", 3600, b.oom_text(), line=900)
+    w.series("requests_running", [(3600 - age_s - 10 * n, 141.0) for n in (2, 1, 0)], "a", first_line=100)
+    w.series("kv_cache_usage_pct", [(3600 - age_s, 70.5)], "a", first_line=103)
+    assert w.diagnosis().key_facts.get("requests_running") == running
+
+
+def test_the_driver_of_a_machine_is_a_number_of_a_mismatch_only(b: ModuleType) -> None:
+    for text, cuda in (("RuntimeError: The NVIDIA driver on your system is too old (found version 12020)", "12.2"),
+                       (b.oom_text(), None)):  # fmt: skip
+        w = b.World()
+        w.add("smi.txt", 0, "NVIDIA-SMI 535.104.05, driver 535.104.05, CUDA 12.2", channel="nvidia",
+              driver_version="535.104.05", driver_cuda="12.2")  # fmt: skip
+        w.fail("a", 10, text)
+        assert w.diagnosis().key_facts.get("driver_cuda") == cuda

@@ -103,3 +103,11 @@ def test_a_log_that_only_says_that_it_died_leaves_the_word_to_the_mention(tmp_pa
 def test_what_programs_print_is_no_mention(line: str) -> None:
     """Flags in backticks, messages in quotation marks."""
     assert not mentions.is_mention(line)
+
+
+def test_a_command_behind_a_mark_is_no_mention() -> None:
+    """How the engine was started names no error, also where it stands as a heading or a remark does."""
+    assert not mentions.is_mention("# run as: vllm serve acme/chat-14b --gpu-memory-utilization 0.96")
+    assert not mentions.is_mention("### python -m sglang.launch_server --model-path acme/chat-14b --tp 2")
+    assert mentions.is_mention(f"# vllm serve acme/chat-14b --max-num-seqs 64 gives {OOM}")
+    assert mentions.is_mention("# vllm serve dies")

@@ -211,6 +211,8 @@ def test_the_boxed_table() -> None:
     assert process.fields == {"pid": 2211874, "name": "/home/dev/venv/bin/python", "used_mib": 15260}
     texts = [event.text for event in parsed.events if event.kind == "log"]
     assert texts == ["NVIDIA-SMI 570.133.20, driver 570.133.20, CUDA 12.8", "GPU 1 (1): [GPU is lost]"]
+    told = next(event.fields for event in parsed.events if "CUDA" in event.text)
+    assert told == {"driver_version": "570.133.20", "driver_cuda": "12.8"}
     assert list(series(parsed, "gpu_memory_used_mib")[0].values) == [15278.0]
 
 

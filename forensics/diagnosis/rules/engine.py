@@ -50,6 +50,18 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     yield from _hang(life)
     yield from _phase(life)
     yield from _kv_budget(life)
+    yield from _disk(life)
+
+
+def _disk(life: Life) -> Iterator[Finding]:
+    """A warning that a file will not fit, before the disk was full: there stand the sizes."""
+    full = next((f for f in life.findings if f.signature == "hub.no_space" and f.locator.order > life.last_sign), None)
+    if full is None:
+        return
+    for finding in life.findings:
+        if finding.signature == "hub.low_disk" and life.last_sign < finding.locator.order < full.locator.order:
+            yield conclude("disk_too_small", finding.event, finding.fields, (full,))
+            return
 
 
 def _kv_budget(life: Life) -> Iterator[Finding]:

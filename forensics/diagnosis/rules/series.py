@@ -44,6 +44,13 @@ def dumped_load(dump: Finding) -> dict[str, float]:
     return {**fields, "kv_cache_usage_pct": round(100 * dump.fields["kv_cache_usage_ratio"], 2)}
 
 
+def reported_load(case: Case, death: Death) -> dict[str, float]:
+    """The numbers of the last reports before an end, each under its series' name."""
+    names = ("requests_running", "requests_waiting", "kv_cache_usage_pct")
+    found = {name: _points(case, death, name, death.time_s, LOOK_BACK_S) for name in names if death.time_s}
+    return {name: points[-1][1][1] for name, points in found.items() if points}
+
+
 def _kv(case: Case, death: Death, moment: float) -> Iterator[Finding]:
     """How full the KV cache was before the end: as the engine dumped it when it failed, else as last sampled."""
     kv, waiting, running = (
