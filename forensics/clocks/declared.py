@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+import regex
+
 from .. import stamps
 from ..model import Basis, Event, StampForm
 from . import civil as civil_time
@@ -17,7 +19,15 @@ from .stretches import pieces
 from .zones import Rule, rule_of
 
 BY_POD = "TZ in the pod's environment"
+BY_HEAD = "zone written at the head of the file"
 _DAY_S = 86400.0
+_HEAD_LINES = 5
+_HEADED = regex.compile(
+    r"(?:#|//|;|--) ?(?P<whose>.{0,160}?\b)(?i:TZ|time ?zone)\b[ :=]{0,3}"
+    r"(?P<name>UTC(?:[+-]\d[\d:]*)?|[A-Z]\w+(?:/[\w+-]+){1,2})\b"
+)
+"""A comment that whoever saved a file put above it: `# dmesg -T of node-3, host TZ Asia/Tokyo`."""
+_OF_NODE = regex.compile(r"(?i)\b(?:host|node|machine|server|system)(?:'s)?[ -]?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +41,10 @@ class Declared:
 
 
 def zones(lanes: Sequence[Lane], events: Iterable[Event], given: Sequence[tuple[str, str]]) -> dict[int, Declared]:
-    """Zones given by the user for paths, set in a pod's environment (`TZ`), or set on a node (timedatectl)."""
+    """Zones given by the user for paths, written at the head of a file, set in a pod's environment (`TZ`), or set on a
+    node (timedatectl)."""
+    events = tuple(events)
+    headed = _headed(events)
     pods: dict[str, str] = {}
     hosts: dict[str, str] = {}
     for event in events:
@@ -49,6 +62,10 @@ def zones(lanes: Sequence[Lane], events: Iterable[Event], given: Sequence[tuple[
                 found[lane.index] = Declared(rule, "zone given", given=True)
         if lane.index in found:
             continue
+        name, of_node = headed.get(lane.key.source, ("", False))
+        if name and (lane.node or not of_node) and (rule := _rule(lane, name)):
+            found[lane.index] = Declared(rule, BY_HEAD)
+            continue
         name, by = (
             (_said(hosts, lane.key.host), "time zone set on the node")
             if lane.node
@@ -57,6 +74,16 @@ def zones(lanes: Sequence[Lane], events: Iterable[Event], given: Sequence[tuple[
         if name and (rule := _rule(lane, name)):
             found[lane.index] = Declared(rule, by)
     return found
+
+
+def _headed(events: Sequence[Event]) -> dict[str, tuple[str, bool]]:
+    """Source → the one zone that comments above its first lines name, and whether they say it of the node alone."""
+    found: dict[str, set[tuple[str, bool]]] = {}
+    for event in events:
+        if event.locator.line <= _HEAD_LINES and not event.stamps and (said := _HEADED.match(event.text, 0, 300)):
+            zone = (said["name"], _OF_NODE.search(said["whose"].rstrip()) is not None)
+            found.setdefault(event.locator.source, set()).add(zone)
+    return {source: next(iter(said)) for source, said in found.items() if len(said) == 1}
 
 
 def _said(hosts: Mapping[str, str], host: str) -> str:

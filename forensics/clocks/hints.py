@@ -205,6 +205,8 @@ class Hints:
                 elif event.kind == "xid":
                     for error_s in engine.errors_s:
                         yield Hint("xid", wall, error_s - _AT_ONCE_S, error_s + _AT_ONCE_S, EXACT)
+                    if _ENGINE_COMM.search(str(event.fields.get("comm", ""))):  # the driver clears up behind it
+                        yield Hint("xid", wall, engine.last_s - _AT_ONCE_S, engine.last_s + _AT_ONCE_S, EXACT)
 
     def _life(self, lane: Lane) -> Iterator[Hint]:
         """A container's first line comes soon after its start, its last line shortly before its end."""

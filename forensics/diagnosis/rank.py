@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ..model import Finding, Role
+from ..model import Basis, Finding, Role
 from ..signatures import Cause, Library
 from .model import Confidence, Hypothesis
 from .nodes import OF_NODES
@@ -194,7 +194,20 @@ def _explains(cause: Hypothesis, finding: Finding) -> bool:
     """True when a cause that stands uncontradicted, and was there in time, has a finding as its consequence."""
     if cause.against or any(f is finding for f in cause.decisive) or not matches(cause.cause.explains, finding):
         return False
-    return finding.time.utc_s is None or first_s(cause.decisive) <= finding.time.utc_s + DETECTION_S
+    if finding.time.utc_s is None or first_s(cause.decisive) <= finding.time.utc_s + DETECTION_S:
+        return True
+    return any(_may_precede(f, finding) for f in cause.decisive)
+
+
+def _may_precede(cause: Finding, finding: Finding) -> bool:
+    """True for a line that stands behind a consequence only by a clock that nothing ties: a zone was assumed.
+
+    It was taken as evidence for that doubt, so that the doubt holds for the order as well. Lines of one file have none.
+    """
+    assumed = Basis.ZONE_ASSUMED in (cause.time.basis, finding.time.basis)
+    if cause.locator.source == finding.locator.source or not assumed:
+        return False
+    return cause.time.earliest_s <= finding.time.latest_s + DETECTION_S
 
 
 def _prior(draft: Hypothesis, other: Hypothesis) -> bool:

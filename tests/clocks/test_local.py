@@ -148,6 +148,35 @@ def test_zones_that_the_bundle_declares(b: ModuleType) -> None:
     assert max(abs(error) for one in (log, smi) for error in b.errors(solved, one)) <= 1
 
 
+@pytest.mark.parametrize(
+    ("heading", "zone"),
+    [
+        ("# kernel ring buffer of gpu-node-7, host TZ Asia/Seoul", "Asia/Seoul"),
+        ("# time zone: UTC+9", "UTC+9"),
+        ("# saved from a laptop, TZ unknown", "UTC"),
+        ("GET /clock?tz=Asia/Seoul", "UTC"),
+    ],
+)
+def test_a_zone_written_at_the_head_of_a_file(b: ModuleType, heading: str, zone: str) -> None:
+    """Whoever saved the lines wrote above them in which zone they are; a message that names one says nothing."""
+    times = minutes(b, "2026-05-06 02:00:00", 4)
+    log = b.Print("dmesg.txt")
+    log.line(times[0], heading, (), "kernel")
+    for serial, true_s in enumerate(times):
+        log.line(true_s, b.message(serial), (b.stamp(b.LOCAL, "dmesg", true_s, "Asia/Seoul"),), "kernel")
+    assert b.clock(b.solve(log), "dmesg.txt", "dmesg").zone == zone
+
+
+@pytest.mark.parametrize(("heading", "zone"), [("# node TZ Asia/Seoul", "UTC"), ("# TZ Asia/Seoul", "Asia/Seoul")])
+def test_the_zone_of_a_node_is_not_that_of_the_containers_on_it(b: ModuleType, heading: str, zone: str) -> None:
+    times = minutes(b, "2026-05-06 02:00:00", 4)
+    log = b.Print("engine.log")
+    log.line(times[0], heading, (), "engine")
+    for serial, true_s in enumerate(times):
+        log.line(true_s, b.message(serial), (b.stamp(b.YEARLESS, "engine", true_s, "Asia/Seoul"),), "engine")
+    assert b.clock(b.solve(log, year=2026), "engine.log", "engine").zone.removesuffix(" 2026") == zone
+
+
 def test_a_printed_abbreviation_decides_among_zones(b: ModuleType) -> None:
     """`CET` in an hour that occurs twice is its second pass."""
     one = b.Print("status.txt")
@@ -335,6 +364,17 @@ def test_an_xid_ties_the_kernel_to_the_engine(b: ModuleType) -> None:
     solved = b.solve(engine, *prints)
     for node in prints:
         assert b.clock(solved, node.path, "journal").zone == "UTC-06:00"
+
+
+@pytest.mark.parametrize(("comm", "zone"), [("VLLM::Worker_TP", "UTC-03:00"), ("blender", "UTC")])
+def test_an_xid_of_an_engines_process_stands_at_its_end(b: ModuleType, comm: str, zone: str) -> None:
+    """The driver tears down the channels of a process that goes; another program's fault tells nothing of the engine."""
+    start = b.at("2026-03-02 22:00:00")
+    kernel = b.Print("kern.log", scope=Scope(host="gpu-node-7"))
+    stamps = (b.stamp(b.LOCAL, "dmesg", start + 242, "America/Sao_Paulo"),)
+    kernel.line(start + 242, "NVRM: Xid (PCI:0000:41:00): 45", stamps, "kernel", "xid", xid=45, comm=comm)
+    solved = b.solve(engine_log(b, [start + 6 * i for i in range(41)]), kernel, year=2026)
+    assert b.clock(solved, "kern.log", "dmesg").zone == zone
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from forensics.diagnosis import rank
 from forensics.diagnosis.model import Confidence, Hypothesis
-from forensics.model import Event, Finding, Locator, Role, Severity
+from forensics.model import Basis, Event, Finding, Locator, Role, Severity
 from forensics.report import text
 from forensics.signatures import Cause, Library, Text
 
@@ -82,6 +82,25 @@ def test_a_consequence_may_be_logged_a_little_earlier(b: ModuleType) -> None:
     assert ids(soon)[0] == "a"
     long_before = rank.rank(library(A, B), [finding(b, "x.a", 3600), finding(b, "x.b", 0, 2)], 100)
     assert ids(long_before)[0] == "b"
+
+
+@pytest.mark.parametrize(
+    ("basis", "doubt_s", "source", "first"),
+    [
+        (Basis.ZONE_ASSUMED, 50400.0, "kernel.log", "a"),
+        (Basis.ZONE_SOLVED, 1.0, "kernel.log", "b"),
+        (Basis.ZONE_ASSUMED, 3600.0, "kernel.log", "b"),
+        (Basis.ZONE_ASSUMED, 50400.0, "a", "b"),
+    ],
+)
+def test_a_clock_in_an_assumed_zone_proves_no_order(
+    b: ModuleType, basis: Basis, doubt_s: float, source: str, first: str
+) -> None:
+    """A cause may stand hours behind its consequence by such a clock; within one file, or within its doubt, not."""
+    cause_line = finding(b, "x.a", 7200.0)
+    event = replace(cause_line.event, locator=Locator(source, 1, 1), time=b.at(7200.0, doubt_s, basis))
+    ranked = rank.rank(library(A, B), [replace(cause_line, event=event), finding(b, "x.b", 0.0, 2)], 20)
+    assert ids(ranked)[0] == first
 
 
 def test_a_consequence_without_a_time_is_folded_too(b: ModuleType) -> None:
