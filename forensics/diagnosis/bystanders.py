@@ -123,6 +123,28 @@ _HELPER = regex.compile(
 )
 
 
+def is_beside_engine(case: Case, entity: str) -> bool:
+    """True for a gateway, or what runs in every cluster, by its name, where something else is seen that may serve.
+
+    Its end is an incident too, but the one that is asked about only when nothing ails the engine.
+    """
+    if not _is_beside(entity) or _serves(case, entity):
+        return False
+    served = any(s.name == "requests_running" for s in case.samples)
+    return served or any(not _is_beside(other) for other in _candidates(case))
+
+
+def _is_beside(entity: str) -> bool:
+    name = _bare(entity)
+    return CLUSTER_NAME.match(name) is not None or _FRONT.search(name) is not None
+
+
+_FRONT = regex.compile(
+    r"(?:^|[-_.])(?:gateway|proxy|ingress|router|envoy|nginx|haproxy|traefik|istio|kong|apisix|litellm)(?![a-z])",
+    regex.IGNORECASE,
+)
+
+
 def _described(case: Case, entity: str) -> list[Event]:
     spec = case.spec(entity)
     if spec is not None:

@@ -89,3 +89,16 @@ def of_preemptions(case: Case, incident: Incident, facts: dict[str, Any]) -> Non
     facts.update(("preemptions_total", total) for total in totals[-1:] or sorted(logged)[-1:])
     if len(totals) > 1 and totals == sorted(totals):
         facts |= {"preemptions_at_first": totals[0], "preemptions_grew_by": totals[-1] - totals[0]}
+
+
+def of_pool(case: Case, facts: dict[str, Any]) -> None:
+    """How many tokens the KV cache holds, where only the scrape of an engine's metrics tells its blocks."""
+    told = {
+        (event.fields.get("num_gpu_blocks"), event.fields.get("block_size"))
+        for event in case.of_kind("engine_args")
+        if event.channel == "metrics"
+    }
+    for blocks, size in told if len(told) == 1 else ():
+        if isinstance(blocks, int) and isinstance(size, int) and blocks > 0 and size > 0:
+            facts.setdefault("gpu_blocks", blocks)
+            facts.setdefault("kv_tokens", blocks * size)

@@ -38,8 +38,9 @@ def diagnose(
         if not bystanders.is_foreign(case, death.entity)
         and (death_stage.engine_like(death) or bystanders.may_be_engine(case, death.entity))
     )
+    beside = [death for death in failures if not case.lives and bystanders.is_beside_engine(case, death.entity)]
     if not groups and not case.lives:
-        groups = death_stage.group(failures)
+        groups = death_stage.group(death for death in failures if death not in beside)
     if not groups:
         # nothing of the engine ended: what was killed beside it for its memory is what somebody saw
         killed = (death for death in case.asides if _for_memory(death) and not _stale(case, death))
@@ -49,6 +50,8 @@ def diagnose(
         incidents += long_after(case, incidents)
     else:
         incidents += without_death(case, incidents)
+    if not incidents:
+        incidents = [incident for group in death_stage.group(beside) for incident in incidents_of(case, group)]
     if not incidents:
         incidents = [no_fault(case)]
     newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)

@@ -316,6 +316,7 @@ def _curves(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     if own:
         facts["gpu_memory_peak_mib"] = max(t.maximum for t in own)
     counts.of_preemptions(case, incident, facts)
+    counts.of_pool(case, facts)
 
 
 def _computed(case: Case, incident: Incident, facts: dict[str, Any]) -> None:

@@ -67,11 +67,11 @@ def by_preemptions(case: Case) -> Saturation | None:
 
 
 def by_scrapes(case: Case) -> Saturation | None:
-    """A full cache with a queue in scrapes that nothing dates: their files' order, and a counter, need no clock."""
-    undated = [s for s in case.samples if s.name in _SCRAPED and all(map(isnan, s.stamps))]
-    owners = {case.entities.name_of(s.scope) for s in undated}
+    """A full cache with a queue in a few scrapes, dated or not: their files' order, and a counter, need no clock."""
+    scraped = [s for s in case.samples if s.name in _SCRAPED and (all(map(isnan, s.stamps)) or _is_sparse(s))]
+    owners = {case.entities.name_of(s.scope) for s in scraped}
     for owner in sorted(owners):
-        own = [s for s in undated if case.entities.name_of(s.scope) == owner]
+        own = [s for s in scraped if case.entities.name_of(s.scope) == owner]
         kv, waiting, preempted = (_in_file_order(own, name) for name in _SCRAPED)
         full = [row for row in kv if row[2] >= FULL_PCT]
         queue = max((value for *_, value in waiting), default=0.0)
@@ -79,12 +79,20 @@ def by_scrapes(case: Case) -> Saturation | None:
         grew = max(counts, default=0.0) - min(counts, default=0.0)
         if full and queue >= QUEUE and (grew or len(full) > 1):
             source, line, _ = full[0]
+            if not grew and any(map(_is_sparse, own)):
+                continue  # what lies between two dated scrapes is longer than they are
             fields = {"kv_cache_usage_pct": max(v for *_, v in full), "requests_waiting": queue}
             fields |= {"preemptions_total": counts[-1], "preemptions_grew": grew} if grew else {}
             place = Locator.at(source, line)
             event = Event(place, "sample", "metrics", f"kv_cache_usage_pct {full[0][2]:g}", scope=own[0].scope)
-            return (conclude("kv_saturated", event, fields),), owner
+            dated = (trends.event_at(s, p) for s in own for p in trends.points_of(s) if (s.source, p[2]) == full[0][:2])
+            return (conclude("kv_saturated", next(dated, event), fields),), owner
     return None
+
+
+def _is_sparse(samples: Samples) -> bool:
+    """True for the few dated scrapes that somebody made by hand."""
+    return samples.layer == SCRAPE_LAYER and 1 <= len(samples.values) <= FEW_SCRAPES and not isnan(samples.stamps[0])
 
 
 def at_once(case: Case) -> Saturation | None:
@@ -118,6 +126,8 @@ def _value(single: Samples) -> float:
 
 _SCRAPED = ("kv_cache_usage_pct", "requests_waiting", "preemptions_total")
 _GAUGES = (*_SCRAPED, "requests_running")
+SCRAPE_LAYER = "metrics"
+FEW_SCRAPES = 5
 QUEUE = 10.0
 """So many requests wait when a full cache is more than a well used one."""
 

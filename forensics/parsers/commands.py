@@ -46,7 +46,8 @@ def owner_of(command: str) -> Scope:
     words = _WORDS.findall(command)
     for index, word in enumerate(words):
         if word in ("kubectl", "oc"):
-            return _pod(_until_pipe(words[index + 1 :]))
+            own = _until_pipe(words[index + 1 :])
+            return _pod(own, words[index + 1 + len(own) :][:1] == ["|"])
         if word in _RUNTIMES and "logs" in words[index + 1 : index + 3]:
             given = _positional(_until_pipe(words[index + 1 :]), flags={"-f", "-t"})[0]
             name = given[1] if len(given) > 1 else ""
@@ -67,9 +68,9 @@ def _until_pipe(words: list[str]) -> list[str]:
     return words[:end]
 
 
-def _pod(words: list[str]) -> Scope:
+def _pod(words: list[str], filtered: bool) -> Scope:
     given, options = _positional(words, flags={"-p", "-f", "-i"})
-    if _cuts_out(given, options):  # a piece of a pod does not say whose it is
+    if _cuts_out(given, options) or (filtered and _describes_one(given)):  # a piece of a pod does not say whose it is
         given = ["logs", *given[2:3]] if given[1] in _PODS else ["logs", given[1]]
     if given[:1] != ["logs"]:
         return Scope()
@@ -88,6 +89,12 @@ def _cuts_out(given: list[str], options: dict[str, str]) -> bool:
     form = options.get("-o") or options.get("--output") or ""
     of_pod = given[:1] == ["get"] and len(given) > 1 and (given[1] in _PODS or given[1].startswith(("pod/", "pods/")))
     return of_pod and form.startswith(("jsonpath", "go-template"))
+
+
+def _describes_one(given: list[str]) -> bool:
+    """True for `kubectl describe pod <name>`; what a filter leaves of it has lost the name."""
+    form = given[1:2] and ((given[1] in _PODS and len(given) == 3) or given[1].startswith(("pod/", "pods/")))
+    return given[:1] == ["describe"] and bool(form)
 
 
 def _positional(words: list[str], flags: set[str]) -> tuple[list[str], dict[str, str]]:

@@ -178,8 +178,16 @@ def _parse(line: str) -> tuple[str, dict[str, str], float, RawStamp | None] | No
     return None
 
 
+_AT_END = re.compile(r"#.{1,120}?[\s(@](?P<when>20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)\W*")
+_OF_ANOTHER = re.compile(r"(?i)build|built|creat|start|since|expir|until|updat|version|generat")
+"""Dates of a comment that tell of something other than the scrape below it."""
+
+
 def _printed_time(line: str) -> RawStamp | None:
-    """`# scraped at 2026-…`, `=== Sun Nov 29 … ===`, or a bare time."""
+    """`# scraped at 2026-…`, `=== Sun Nov 29 … ===`, `# curl :8000/metrics  2026-…`, or a bare time."""
+    noted = _AT_END.fullmatch(line.rstrip())
+    if noted and not _OF_ANOTHER.search(line) and (stamp := stamps.iso(noted["when"].rstrip(")]"), LAYER)):
+        return stamp
     text = line.strip().strip("#=-*> ").strip()
     for word in ("scraped at", "scrape", "captured at", "date:", "time:", "timestamp:", "at"):
         if text.lower().startswith(word):

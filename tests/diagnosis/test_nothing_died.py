@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -697,3 +698,58 @@ def test_a_fault_of_weeks_ago_is_history(b: ModuleType, days: int, serves: bool,
     if serves:
         w.answer("chat.log", 300)
     assert (verdict(w)[0] == "healthy") is healthy
+
+
+def scrapes(w: Any, *rows: tuple[float, float, float]) -> None:
+    """(usage, waiting, preemptions) of scrapes of one engine, ten minutes apart."""
+    for column, name in enumerate(("kv_cache_usage_pct", "requests_waiting", "preemptions_total")):
+        made = w.series(name, [(600.0 * n, row[column]) for n, row in enumerate(rows)], "metrics.prom")
+        w.samples[w.samples.index(made)] = replace(made, layer="metrics")
+
+
+@pytest.mark.parametrize(
+    ("rows", "cause"),
+    [
+        (((99.1, 60.0, 40.0), (99.7, 85.0, 2940.0)), "kv_saturation"),
+        (((99.1, 60.0, 40.0), (99.7, 85.0, 40.0)), "insufficient_evidence"),
+        (((61.0, 0.0, 40.0), (72.0, 3.0, 90.0)), "insufficient_evidence"),
+    ],
+    ids=["a counter grew between them", "nothing tells of the time between", "room enough"],
+)
+def test_two_dated_scrapes(b: ModuleType, rows: tuple[tuple[float, float, float], ...], cause: str) -> None:
+    """Somebody asked twice: too few points for a series, but a counter knows what lies between."""
+    w = b.World()
+    scrapes(w, *rows)
+    assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("pod", "rows", "cause"),
+    [
+        ("llm-gateway-7d8b-x2k4p", ((99.1, 60.0, 40.0), (99.7, 85.0, 2940.0)), "kv_saturation"),
+        ("chat-7b-1", ((99.1, 60.0, 40.0), (99.7, 85.0, 2940.0)), "host_oom.container_limit"),
+        ("llm-gateway-7d8b-x2k4p", ((31.0, 0.0, 40.0), (35.0, 1.0, 40.0)), "host_oom.container_limit"),
+    ],
+    ids=["a gateway", "a replica", "nothing ails the engine"],
+)
+def test_a_gateways_end_hides_no_saturation(
+    b: ModuleType, pod: str, rows: tuple[tuple[float, float, float], ...], cause: str
+) -> None:
+    """Who stands in front of an engine dies on its own account: it is the incident where there is no other."""
+    w = b.World()
+    scrapes(w, *rows)
+    for name, restarts in (("chat-7b-0", 0), (pod, 3), (f"{pod}-b", 0)):
+        w.add("pods.txt", None, f"pod {name} Running", "pod_status", "k8s", Scope(pod=name), phase="Running", restart_count=restarts)
+    w.exited("describe.txt", 300, 137, "OOMKilled", pod, "", restart_count=3)
+    assert verdict(w)[0] == cause
+
+
+def test_the_pool_of_a_scrape(b: ModuleType) -> None:
+    """No log shows how many tokens fit; the scrape of the configuration counts blocks."""
+    w = b.World()
+    scrapes(w, (99.1, 60.0, 40.0), (99.7, 85.0, 2940.0))
+    for _ in range(2):
+        w.add("metrics.prom", None, "cache_config_info", "engine_args", "metrics", num_gpu_blocks=1200, block_size=32)
+    assert w.diagnosis().key_facts["kv_tokens"] == 38400
+    w.add("metrics.prom", None, "cache_config_info", "engine_args", "metrics", num_gpu_blocks=900, block_size=32)
+    assert "kv_tokens" not in w.diagnosis().key_facts

@@ -68,6 +68,21 @@ def test_several_scrapes_with_times_become_series() -> None:
     assert len([event for event in without.events if "kv_cache_usage_pct" in event.fields]) == 2
 
 
+@pytest.mark.parametrize(
+    ("comment", "form"),
+    [
+        ("# curl -s chat-0:8000/metrics   2026-11-29T21:25:17Z", StampForm.INSTANT),
+        ("# first look (2026-11-29 21:25:17)", StampForm.LOCAL),
+        ("# image built 2026-09-02T11:00:00Z", None),
+        ("# nightly-2026-11-29", None),
+    ],
+)
+def test_a_comment_above_a_scrape_tells_its_time(comment: str, form: StampForm | None) -> None:
+    """Whoever typed the command noted when; dates of other things date nothing."""
+    event = next(event for event in read(f"{comment}\n{SCRAPE}").events if "kv_cache_usage_pct" in event.fields)
+    assert (event.stamps[0].form if event.stamps else None) == form
+
+
 def test_gpu_exporter_and_cadvisor() -> None:
     """DCGM figures are GPU states; the Xid gauge is the last one, not a count; containers keep their pod."""
     parsed = read("""# TYPE DCGM_FI_DEV_FB_USED gauge
