@@ -11,7 +11,7 @@ from . import civil as civil_time
 from . import weak
 from .civil import Civil
 from .declared import BY_POD, Declared, solution_of
-from .hints import EXACT, Hints
+from .hints import EXACT, TABLES, Hints
 from .lanes import Lane
 from .network import Network
 from .solution import LAST, Solution
@@ -51,8 +51,8 @@ def settle(network: Network, hints: Hints, declared: Mapping[int, Declared]) -> 
         found = [(lane, _assume(network, hints, lane, declared, shared)) for lane in open_lanes]
         ranked = sorted(found, key=lambda item: (_rank(item[1]), item[0].index))
         clear = [item for item in ranked if _rank(item[1])[1] < _CLEAR_S]
-        containers = [item for item in ranked if not item[0].node]  # in UTC far more often than nodes are
-        for lane, solution in clear or containers or ranked:
+        containers = [item for item in ranked if not (item[0].node or item[0].key.layer in TABLES)]
+        for lane, solution in clear or containers or ranked:  # containers are in UTC far more often than nodes are
             if lane.index not in network.solutions:
                 if not clear:  # what was settled in this round may tell the zone
                     solution = _assume(network, hints, lane, declared, shared)
@@ -143,8 +143,8 @@ def _middle(lane: Lane) -> float:
 
 def _on_day(solution: Solution, lane: Lane, newest_s: float | None) -> Solution:
     """A time of day, on the day that brings it nearest to the newest line."""
-    if newest_s is None:
-        return solution.doubted(365 * _DAY_S)
+    if newest_s is None:  # the day that `years` gave it, if it knew one
+        return solution if lane.year_note else solution.doubted(365 * _DAY_S)
     instant, _ = solution.at(lane.lines[-1], lane.walls[-1])
     shift_s = _DAY_S * round((newest_s - instant) / _DAY_S)
     return replace(

@@ -14,12 +14,16 @@ from .lanes import Lane
 from .network import Network
 from .weak import Hint
 
+TABLES = frozenset({"kubectl"})
+"""Layers of tables whose times whoever made them turned into local time."""
 TO_FIRST_LINE_S = 180.0
 """From a container's start to its first log line."""
 _IMPORTS_S = 30.0
 """As long as an engine imports its libraries before it prints anything."""
 _TO_END_S = 120.0
 """From the last log line to a container's end."""
+_GRACE_S = 32.0
+"""From the kubelet's order to stop to the last line, where nobody grants more than usual."""
 _AT_ONCE_S = 12.0
 """From the last line of a busy container to the end of one that is killed."""
 _KILLED_S = 5.0
@@ -184,7 +188,8 @@ class Hints:
     def of(self, lane: Lane) -> list[Hint]:
         """Everything that is known about when the lane's lines were written."""
         hints = [*self._tail(lane), *self._drops(lane), *self._shared(lane), *self._beside(lane), *self._kills(lane)]
-        return [*hints, *(self._of_engines(lane) if lane.node else self._life(lane))]
+        told = lane.key.layer in TABLES  # somebody's local time, of what nodes did
+        return [*hints, *(self._of_engines(lane) if lane.node or told else self._life(lane))]
 
     def _of_engines(self, lane: Lane) -> Iterator[Hint]:
         """A node's words of a container or a GPU, beside what the engine in it says of itself."""
@@ -197,7 +202,10 @@ class Hints:
                 last_s = self.engines[0].last_s
                 yield Hint("silent end", wall, last_s - 2, last_s + _AT_ONCE_S, EXACT)
             for engine in self.engines:
-                if event.kind == "container_started":
+                reason = event.fields.get("reason") if event.kind == "k8s_event" else ""
+                if reason == "Killing":
+                    yield Hint(f"order {wall}", wall, engine.last_s - _GRACE_S, engine.last_s + 2, 1.5)
+                if event.kind == "container_started" or reason == "Started":
                     yield Hint(f"start {wall}", wall, engine.first_s - TO_FIRST_LINE_S, engine.first_s + 2, 0.7)
                     yield Hint(f"start {wall}", wall, engine.first_s - _IMPORTS_S, engine.first_s + 2, 1.5)
                 elif event.kind in _DEATHS and event.kind != "kernel_oom":

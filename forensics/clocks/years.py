@@ -22,6 +22,7 @@ from .yearless import DAY_S, in_year, is_leap_day, nearest_year, without_year
 
 GIVEN = "year given"
 BESIDE = "year printed beside it"
+LAST_DAY = "on the last day of the logs"
 _HALFYEAR_S = 183 * DAY_S
 YEAR_S = 366 * DAY_S
 """The doubt of a time whose year is assumed."""
@@ -113,9 +114,6 @@ def _date_in_path(path: str) -> float | None:
 
 def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mapping[str, float | None]) -> None:
     """Fill `walls`, `year` and `year_note` of every year-less lane; `written` are file times by path."""
-    for lane in lanes.lanes:
-        if lane.key.form is StampForm.CLOCK and latest is not None:
-            lane.walls = [latest.seconds // DAY_S * DAY_S + wall for wall in _over_midnight(lane)]
     rendered = sorted(wall for lane in _rendered(lanes) for wall in lane.walls)
     clues = _clues(lanes)
     for index, clue in clues.items():
@@ -129,6 +127,21 @@ def settle(lanes: Lanes, latest: Newest | None, year: int | None, written: Mappi
         lane.walls = [in_year(wall, last + turn) for wall, turn in zip(lane.walls, clue.turns, strict=True)]
         lane.year = last + clue.turns[0]
         lane.year_note, lane.year_doubt_s = note, doubt_s
+    _settle_days(lanes, latest)
+
+
+def _settle_days(lanes: Lanes, latest: Newest | None) -> None:
+    """Put times of day on the day of the newest thing; where only file times tell it, of the logs without a year."""
+    day_s = latest.seconds // DAY_S * DAY_S if latest is not None else None
+    doubt_s, note = 0.0, ""
+    logs = [lane for lane in lanes.lanes if lane.key.form is StampForm.YEARLESS and len(lane.walls) > 1]
+    if logs and (latest is None or not latest.sure):
+        last = max(logs, key=lambda lane: max(lane.walls))
+        day_s, doubt_s, note = max(last.walls) // DAY_S * DAY_S, last.year_doubt_s, LAST_DAY
+    for lane in lanes.lanes:
+        if lane.key.form is StampForm.CLOCK and day_s is not None:
+            lane.walls = [day_s + wall for wall in _over_midnight(lane)]
+            lane.year_note, lane.year_doubt_s = note, doubt_s
 
 
 def _over_midnight(lane: Lane) -> list[float]:

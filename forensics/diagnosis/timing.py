@@ -106,7 +106,20 @@ def uptime_s(case: Case, death: Death) -> float | None:
         ends = (d.time_s for d in case.deaths if d.time_s and case.entities.same(d.entity, death.entity))
         ended = max((moment for moment in ends if moment < death.time_s - LONGEST_GRACE_S), default=0.0)
     before = [moment for moment in starts if ended - SURE_S <= moment < death.time_s]
-    return death.time_s - max(before) if before else None
+    return death.time_s - max(before) if before else _told_uptime_s(case, death)
+
+
+def _told_uptime_s(case: Case, death: Death) -> float | None:
+    """By the events of one table: from the last `Started` of the container to what ended it, whatever the day was."""
+    spans = [
+        span
+        for start in case.of_entity(case.of_kind("k8s_event"), death.entity)
+        if start.fields.get("reason") == "Started"
+        if start.scope.container in ("", death.container) or not death.container
+        for end in death.witnesses
+        if end.kind == "k8s_event" and (span := _by_one_clock_s(start, end)) is not None and span > 0
+    ]
+    return min(spans, default=None)
 
 
 def seconds_between(first: Finding, then: Finding) -> float | None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import regex
 
 from .. import stamps
-from ..model import Event, Locator, Scope
+from ..model import Event, Locator, RawStamp, Scope, StampForm
 from .k8s_cluster import Occurrence, occurrence_events, with_age
 from .k8s_containers import Lines
 from .k8s_values import AGE, instant, known, quantity, shown, terminated_text
@@ -259,8 +260,39 @@ def _event(cells: Cells, place: Locator) -> Sequence[Event]:
     last, first = _cell(cells, _LAST_SEEN), _cell(cells, _FIRST_SEEN)
     seen = with_age(seen, last)
     first_seen = seen.first_seen or instant(first) or stamps.age(first, "kubectl")
-    seen = replace(seen, stamp=seen.stamp or instant(last), first_seen=first_seen)
+    seen = replace(seen, stamp=seen.stamp or instant(last) or _local(cells), first_seen=first_seen)
     return occurrence_events(seen, place)
+
+
+_CLOCK = regex.compile(r"(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)")
+
+
+def _local(cells: Cells) -> RawStamp | None:
+    """A time that whoever made the table turned into local time: `17:53:48` below `TIME (IST)`, with or without a date.
+
+    An offset in the header (`TIME (UTC+8)`) is taken off; an abbreviation stays a remark.
+    """
+    for name, cell in cells.items():
+        title, _, zone = name.rstrip(")").partition("(")
+        if title.strip() not in _LAST_SEEN:
+            continue
+        clock = _CLOCK.fullmatch(cell)
+        if clock is not None:
+            seconds = int(clock["h"]) * 3600.0 + int(clock["m"]) * 60 + int(clock["s"])
+            stamp: RawStamp | None = RawStamp(StampForm.CLOCK, "kubectl", seconds)
+        else:
+            stamp = stamps.iso(cell, "kubectl")
+        if stamp is None or stamp.form is StampForm.INSTANT or not zone:
+            return stamp
+        known = stamps.zone(zone) if zone.startswith(("UTC", "GMT")) else None
+        offset = known.utcoffset(datetime(2000, 1, 1)) if known is not None else None
+        if offset is None:
+            return stamps.with_zone(stamp, zone)
+        ahead_s = offset.total_seconds()
+        if stamp.form is StampForm.CLOCK:
+            return RawStamp(StampForm.CLOCK, "kubectl", (stamp.seconds - ahead_s) % 86400.0, zone="UTC")
+        return RawStamp(StampForm.INSTANT, "kubectl", stamp.seconds - ahead_s, stamp.resolution_s)
+    return None
 
 
 _KINDS = {

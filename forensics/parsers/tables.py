@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import regex
 
 _NAME = regex.compile(r"\S+(?: \S+)*")
-_COLUMN = regex.compile(r"[A-Z][A-Z0-9 /:._%-]*(?:\([a-z%]+\))?%?")
+_COLUMN = regex.compile(r"[A-Z][A-Z0-9 /:._%-]*(?:\((?:[a-z%]+|[A-Z]{3,5}(?:[+-][\d:]{1,5})?)\))?%?")
 _GAP = regex.compile(r" {2,}|\t+")
 
 

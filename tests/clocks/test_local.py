@@ -349,6 +349,21 @@ def test_starts_and_exits_tie_a_node_to_the_engine(b: ModuleType) -> None:
     assert max(abs(error) for error in b.errors(solved, kubelet)) <= 1
 
 
+@pytest.mark.parametrize(("printed", "zone"), [("IST", "UTC+05:30"), ("", "UTC+05:30"), ("CEST", "UTC+02:00")])
+def test_times_of_day_in_a_table_are_tied_to_the_engine(b: ModuleType, printed: str, zone: str) -> None:
+    """Start and end of a container lie around its log, which prints the day and no year; a printed zone is believed."""
+    start = b.at("2026-08-14 12:00:00")
+    table = b.Print("events.txt", "k8s.table", scope=Scope(pod="chat-0"))
+    for true_s, reason in ((start - 15, "Started"), (start + 200, "Unhealthy"), (start + 238, "Killing")):
+        shown_s = (true_s + 19800) % 86400
+        stamp = b.RawStamp(b.StampForm.CLOCK, "kubectl", shown_s, 1.0, printed)
+        table.line(true_s, b.message(int(shown_s)), (stamp,), "k8s", "k8s_event", reason=reason)
+    solved = b.solve(table, engine_log(b, [start + 6 * i for i in range(41)]), year=2026)
+    assert b.clock(solved, "events.txt", "kubectl").zone == zone
+    if zone == "UTC+05:30":
+        assert max(abs(error) for error in b.errors(solved, table)) <= 1
+
+
 def test_an_xid_ties_the_kernel_to_the_engine(b: ModuleType) -> None:
     """The driver's line and the CUDA error are one fact; the kubelet of that node has the same zone."""
     start = b.at("2026-03-02 22:00:00")

@@ -327,6 +327,17 @@ def test_a_path_that_the_server_does_not_have(b: ModuleType, status: int, path: 
     assert (facts["probe_status_code"], facts.get("missing_path")) == (status, path)
 
 
+@pytest.mark.parametrize(("container", "seconds"), [("vllm", 512.0), ("shipper", None)])
+def test_a_table_tells_how_long_a_run_lasted(b: ModuleType, container: str, seconds: float | None) -> None:
+    """From `Started` to `Killing` of one table, though nobody knows of which year; another container's start is none."""
+    w = b.World()
+    some_year = b.at(0, 3.0e7), b.at(512, 3.0e7)
+    scope = Scope(namespace="llm", pod=b.POD, container=container)
+    w.add("events", some_year[0], f"Started: Started container {container}", "k8s_event", "k8s", scope, reason="Started")
+    w.event("events", some_year[1], "Killing", "Container vllm failed liveness probe, will be restarted")
+    assert w.diagnosis().key_facts.get("uptime_s") == seconds
+
+
 def _untied_kill(b: ModuleType) -> Any:
     """The events of `kubectl get`, whose ages count from a time that nobody knows, beside the log of the run before."""
     w = b.World()

@@ -167,6 +167,32 @@ def test_first_occurrence() -> None:
     assert [event.kind for event in read(once)] == ["k8s_event"] * 3
 
 
+@pytest.mark.parametrize(
+    ("column", "cell", "form", "seconds", "zone"),
+    [
+        ("TIME (IST)", "17:53:48", StampForm.CLOCK, 64428.0, "IST"),
+        ("LAST SEEN(UTC+8)", "07:00:09", StampForm.CLOCK, 82809.0, "UTC"),
+        ("TIME (CST)", "2026-05-06 10:00:00", StampForm.LOCAL, 1778061600.0, "CST"),
+        ("TIME (UTC+2)", "2026-05-06 10:00:00", StampForm.INSTANT, 1778054400.0, ""),
+        ("TIME", "2026-05-06 10:00:00", StampForm.LOCAL, 1778061600.0, ""),
+    ],
+)
+def test_events_in_local_time(column: str, cell: str, form: StampForm, seconds: float, zone: str) -> None:
+    """Whoever turned the times into local ones says so in the header; an offset is known, an abbreviation is a hint."""
+    text = (
+        f"{column:<22} TYPE      REASON    OBJECT        MESSAGE\n"
+        f"{cell:<22} Warning   Unhealthy pod/chat-0    Liveness probe failed: HTTP probe failed with statuscode: 404\n"
+    )
+    assert k8s_text.TABLE.sniff(make_head("ev.txt", text.encode(), True)) == 93
+    (event,) = read(text)
+    assert [(s.form, s.seconds, s.zone) for s in event.stamps] == [(form, seconds, zone)]
+
+
+def test_a_time_of_nothing_dates_no_event() -> None:
+    (event,) = read("TIME (IST)   TYPE     REASON   OBJECT       MESSAGE\nearlier      Normal   Pulled   pod/chat-0   done\n")
+    assert event.stamps == ()
+
+
 def test_custom_columns_with_instants() -> None:
     """People print events with absolute times: columns of any usual name are understood."""
     text = (
