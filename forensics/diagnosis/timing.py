@@ -115,9 +115,9 @@ def _told_uptime_s(case: Case, death: Death) -> float | None:
         span
         for start in case.of_entity(case.of_kind("k8s_event"), death.entity)
         if start.fields.get("reason") == "Started"
-        if start.scope.container in ("", death.container) or not death.container
         for end in death.witnesses
-        if end.kind == "k8s_event" and (span := _by_one_clock_s(start, end)) is not None and span > 0
+        if end.kind == "k8s_event" and len({start.scope.container, end.scope.container} - {""}) <= 1
+        if (span := _by_one_clock_s(start, end)) is not None and span > 0
     ]
     return min(spans, default=None)
 
