@@ -153,7 +153,9 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     _copies(case, incident, facts)
     counts.of_ends(case, incident, facts)
     _computed(case, incident, facts)
-    facts.update({name: value for name, value in jobs.facts_of(incident.deaths).items() if name not in facts})
+    told = (event for event in case.of_kind("log") if event.fields.get("job"))
+    of_job = jobs.facts_of(incident.deaths, told, str(facts.get("job") or ""))
+    facts.update({name: value for name, value in of_job.items() if name not in facts})
     counts.of_repeats(incident, facts)
     _refused_starts(case, incident, facts)
     for name, value in timing.measure(case, incident, first_cause(incident.hypotheses[0])).items():

@@ -10,6 +10,9 @@ from .model import Incident
 from .rules.host import kill_fields
 from .rules.neighbours import MOST_OF_IT, used_mib
 
+SAME_CARD = 0.05
+"""By how much what is used of a card may differ from what a start found taken."""
+
 
 def of_node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     """For an exhausted node: its memory, and how much its largest process held when it was killed itself."""
@@ -24,12 +27,17 @@ def of_node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
 
 
 def of_card(case: Case, facts: dict[str, Any]) -> None:
-    """Who holds the card that a start found full: the process with most memory in a snapshot, and with enough of it."""
+    """Who holds the card that a start found full: the process with most memory in a snapshot, and with enough of it.
+
+    Of several cards it is the one of which as much is used as the start found taken; the others serve others.
+    """
     total, free = facts.get("gpu_total_gib"), facts.get("gpu_free_gib")
     if not isinstance(total, int | float) or not isinstance(free, int | float) or "tried_to_allocate_gib" in facts:
         return
     facts["held_at_start_gib"] = round(total - free, 2)
-    largest = max(filter(used_mib, case.of_kind("gpu_process")), key=used_mib, default=None)
+    known = [event for event in case.of_kind("gpu_process") if used_mib(event)]
+    cards = _cards_with(case, (total - free) * 1024)
+    largest = max([e for e in known if e.scope.gpu in cards] or known, key=used_mib, default=None)
     if largest is not None and used_mib(largest) >= MOST_OF_IT * (total - free) * 1024:
         facts |= {
             f"foreign_{key}": largest.fields[key] for key in ("pid", "name", "used_mib") if key in largest.fields
@@ -42,6 +50,13 @@ def of_driver(case: Case, facts: dict[str, Any]) -> None:
         if event.channel == "nvidia" and "driver_cuda" in event.fields:
             facts |= {name: event.fields[name] for name in ("driver_version", "driver_cuda") if name not in facts}
             return
+
+
+def _cards_with(case: Case, held_mib: float) -> set[str]:
+    """The cards of which about as much is used; the driver's own reserve makes a small difference."""
+    used = [(e.scope.gpu, e.fields.get("memory_used_mib")) for e in case.of_kind("gpu_state")]
+    near = (gpu for gpu, mib in used if isinstance(mib, int | float) and abs(mib - held_mib) <= SAME_CARD * held_mib)
+    return set(near) - {""}
 
 
 def of_host(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
@@ -58,10 +73,14 @@ def of_host(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
 
 
 def of_ray_node(case: Case, facts: dict[str, Any]) -> None:
-    """Who held most memory when Ray's monitor looked: often not the worker that it killed."""
+    """Who held most memory when Ray's monitor looked: often not the worker that it killed, and often many of a kind."""
     for event in case.events:
         users = event.fields.get("top_memory_users")
         if users:
             facts |= {f"largest_process_{key}": users[0][key] for key in ("pid", "memory_gib") if key in users[0]}
             facts["largest_process"] = str(users[0].get("command", ""))[:80]
+            alike = [user for user in users if user.get("command") == users[0].get("command") and "memory_gib" in user]
+            if len(alike) > 1:
+                facts["largest_process_alike"] = len(alike)
+                facts["largest_process_alike_gib"] = round(sum(user["memory_gib"] for user in alike), 2)
             return

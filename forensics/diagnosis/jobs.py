@@ -29,13 +29,22 @@ def job_of(told: Finding | Event) -> str:
 _AMOUNTS = ("requested_memory_kib", "max_rss_kib", "time_limit_s")
 
 
-def facts_of(deaths: Iterable[Death]) -> dict[str, int]:
-    """What the scheduler granted the job that ended, and how much of it was used."""
+def facts_of(deaths: Iterable[Death], told: Iterable[Event], named: str) -> dict[str, int]:
+    """What the scheduler granted the job that ended, and how much of it was used.
+
+    `told` may be of any job; `named` is the job that the evidence names, where no witness of the end does.
+    """
     found: dict[str, int] = {}
     for event in chain.from_iterable(death.witnesses for death in deaths):
-        told = {name: value for name in _AMOUNTS if isinstance(value := event.fields.get(name), int)}
+        amounts = {name: value for name in _AMOUNTS if isinstance(value := event.fields.get(name), int)}
         job = job_of(event)
-        found = {**told, **({"job_id": int(job)} if job.isdecimal() else {}), **found}
+        found = {**amounts, **({"job_id": int(job)} if job.isdecimal() else {}), **found}
+    number = _NUMBER.match(named)
+    if number is not None and number[0].isdecimal():
+        found.setdefault("job_id", int(number[0]))
+    for event in told if "job_id" in found else ():
+        if job_of(event) == str(found["job_id"]):
+            found = {**{name: value for name in _AMOUNTS if isinstance(value := event.fields.get(name), int)}, **found}
     return found
 
 

@@ -13,7 +13,8 @@ _COMMAND = regex.compile(
     r"|tail|head|grep|cd|ssh|systemctl|ray|curl|date|uptime|sar|vmstat|ls|echo|helm|squeue|sacct|scontrol|exit)\b"
     r"(?:[ \t].*)?)"
 )
-_RULED = regex.compile(r"(?P<rule>[=*#-])(?P=rule){2,} ?(?P<title>\S.*?\S) ?(?P=rule){3,}\s*")
+_RULED = regex.compile(r"(?=.*\w)(?P<rule>[=*#-])(?P=rule){2,} ?(?P<title>\S.*?\S) ?(?P=rule){3,}\s*")
+"""With a word in it: dashes alone are the rule below a table's header."""
 _WORDS = regex.compile(r"'[^']*'|\"[^\"]*\"|[^\s|;>&]+|[|;>&]")
 _WITH_VALUE = frozenset({
     "-n", "--namespace", "-c", "--container", "-l", "--selector", "--tail", "--since", "--since-time", "--context",

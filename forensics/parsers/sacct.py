@@ -18,6 +18,7 @@ from .slurm_values import duration_s, memory_kib
 _HEADER = regex.compile(r"\s*JobID(?:Raw)?\b(?=.*\bState\b).*")
 _ROW = regex.compile(r"\s*(?P<job>\d+(?:_\d+)?)(?:[.+]\w+)?[ |].*")
 _DASHES = regex.compile(r"-+")
+_WORD = regex.compile(r"\S+")
 HEAD_LINES = 10
 
 
@@ -46,7 +47,7 @@ def read(text: str, source: str) -> Parsed:
         elif inside and (found := _ROW.fullmatch(row)):
             place, fields = Locator(source, number, number), {"job": found["job"]}
             events.append(Event(place, "log", "host", row.strip(), fields=fields, raw=row))
-            told = dict(zip(_cells(header, ruled), _cells(line, ruled), strict=False))
+            told = _told(header, row, ruled)
             job = amounts.setdefault(found["job"], {})
             for column, name, value in _AMOUNTS:
                 amount = value(told.get(column, ""))
@@ -57,11 +58,20 @@ def read(text: str, source: str) -> Parsed:
     ))  # fmt: skip
 
 
-def _cells(row: str, ruled: str) -> list[str]:
-    """The cells of a row, below the dashes of the rule, or between `|`."""
-    if "|" in row or not ruled:
-        return [cell.strip() for cell in row.split("|")]
-    return [row[dashes.start() : dashes.end()].strip() for dashes in _DASHES.finditer(ruled)]
+def _told(header: str, row: str, ruled: str) -> dict[str, str]:
+    """Column → cell: between `|`, or below the dashes of the rule.
+
+    Where the rule is no longer in line with the header (a chat, an editor), by the right edges, which cells share with
+    the name of their column.
+    """
+    if "|" in header or not ruled:
+        return dict(zip(*([cell.strip() for cell in line.split("|")] for line in (header, row)), strict=False))
+    edges = {name.end(): name[0] for name in _WORD.finditer(header)}
+    columns, cells = list(_DASHES.finditer(ruled)), list(_WORD.finditer(row))
+    told = {edges[cell.end()]: cell[0] for cell in cells if cell.end() in edges}
+    if sum(cell.end() in {dashes.end() for dashes in columns} for cell in cells) < len(told):
+        return told
+    return {header[d.start() : d.end()].strip(): row[d.start() : d.end()].strip() for d in columns}
 
 
 def sniff(head: Head) -> int:

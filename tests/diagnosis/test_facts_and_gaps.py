@@ -115,6 +115,19 @@ def test_who_held_the_memory_that_ray_saw(b: ModuleType) -> None:
     assert (diagnosis.key_facts["largest_process_pid"], diagnosis.key_facts["largest_process_memory_gib"]) == (41, 301.4)
 
 
+def test_many_of_a_kind_held_the_memory_that_ray_saw(b: ModuleType) -> None:
+    """No single task is large, all of them together are."""
+    w = b.World()
+    w.start("a", 0)
+    users = tuple({"pid": pid, "memory_gib": 20.5 - pid, "command": "ray::Decode(video)"} for pid in (1, 2, 3))
+    w.add("raylet.out", 300, "Killing 1 worker(s), kill details: Memory on the node (IP: 10.0.0.4, ID: b371baca) was "
+          "60.21GB used / 64.00GB limit (0.950532)", channel="ray",
+          top_memory_users=(*users, {"pid": 9, "memory_gib": 9.0, "command": "ray::Worker"}))  # fmt: skip
+    w.add("a", 302, "EngineCore encountered a fatal error.", level="ERROR")
+    facts = w.diagnosis().key_facts
+    assert (facts["largest_process_alike"], facts["largest_process_alike_gib"]) == (3, 55.5)
+
+
 def test_numbers_of_a_kill(b: ModuleType) -> None:
     """Victim, limit, container and exit, all named with their units."""
     w = b.World()
@@ -453,3 +466,31 @@ def test_the_driver_of_a_machine_is_a_number_of_a_mismatch_only(b: ModuleType) -
               driver_version="535.104.05", driver_cuda="12.2")  # fmt: skip
         w.fail("a", 10, text)
         assert w.diagnosis().key_facts.get("driver_cuda") == cuda
+
+
+@pytest.mark.parametrize(("used", "holder"), [(17.0 * 1024, 31), (6.0 * 1024, 30)], ids=["the card that was full", "none fits"])
+def test_who_holds_the_card_that_was_full(b: ModuleType, used: float, holder: int) -> None:
+    """Another card serves another engine with more memory; what was found taken tells which card it was."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    text = "ValueError: Free memory on device (7.00/24.00 GiB) on startup is less than desired GPU memory utilization (0.9, 21.60 GiB)."
+    w.fail("a", 9, text, envelope="EngineCore failed to start.")
+    for gpu, mib, pid, name in (("0", 21.0 * 1024, 30, "VLLM::EngineCore"), ("1", used, 31, "python3")):
+        scope = Scope(gpu=gpu)
+        w.add("smi", 60, f"GPU {gpu}", "gpu_state", "nvidia", scope, index=int(gpu), memory_used_mib=mib + 300)
+        w.add("smi", 60, f"pid {pid}", "gpu_process", "nvidia", scope, pid=pid, name=name, used_mib=mib)
+    assert w.diagnosis().key_facts["foreign_pid"] == holder
+
+
+def test_the_accounting_of_a_job_has_its_memory(b: ModuleType) -> None:
+    """The job's own output tells of its end; what it asked for and used stands in another file, beside other jobs."""
+    w = b.World()
+    w.start("slurm-40122.out", 0)
+    w.answer("slurm-40122.out", 290)
+    w.add("slurm-40122.out", 300, "slurmstepd: error: *** JOB 40122 ON node-7 CANCELLED AT 2026-05-12T08:05:00 DUE TO PREEMPTION ***",
+          level="ERROR")  # fmt: skip
+    w.add("slurm-40122.out", 331, "srun: error: node-7: task 0: Killed")
+    for job, kib in (("40122", 5 << 20), ("40123", 9 << 20)):
+        w.add("sacct.txt", None, f"{job} vllm CANCELLED", channel="host", job=job, requested_memory_kib=8 << 20, max_rss_kib=kib)
+    facts = w.diagnosis().key_facts
+    assert (facts["job_id"], facts["requested_memory_kib"], facts["max_rss_kib"]) == (40122, 8 << 20, 5 << 20)

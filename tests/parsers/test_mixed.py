@@ -194,6 +194,8 @@ def test_owner_of_a_command(command: str, owner: Scope) -> None:
         ("+ nvidia-smi", "nvidia-smi"),
         ("==> a.log <==", "a.log"),
         ("==============NVSMI LOG==============", ""),
+        ("------------ ---------- -------- ----------", ""),
+        ("--- node 7 ---", "node 7"),
         ("# a comment", ""),
         ("INFO 06-11 06:03:00 [x.py:1] cat is a word", ""),
         ("  # kubectl get pods", ""),

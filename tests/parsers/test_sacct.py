@@ -59,3 +59,15 @@ JobID           State     ReqMem     MaxRSS   Timelimit
     assert [event.fields for event in events] == [told, told]
     parsable = sacct.read("JobID|State|ReqMem|MaxRSS\n7|OUT_OF_MEMORY|4Gc|\n7.0|OUT_OF_MEMORY||12G\n", "x").events
     assert parsable[0].fields == {"job": "7", "max_rss_kib": 12 << 20}
+
+
+def test_a_rule_that_is_out_of_line() -> None:
+    """Somebody widened a column and left the rule as it was: cells still end where their names end."""
+    table = """\
+JobID             JobName        State     MaxRSS     ReqMem
+------------ ---------- ---------- ---------- ----------
+40122          vllm-serve    PREEMPTED                  256G
+40122.0              vllm    CANCELLED  88120220K
+"""
+    (job, step) = sacct.read(table, "x").events
+    assert job.fields == step.fields == {"job": "40122", "requested_memory_kib": 256 << 20, "max_rss_kib": 88120220}
