@@ -98,7 +98,6 @@ def of_pool(case: Case, facts: dict[str, Any]) -> None:
         for event in case.of_kind("engine_args")
         if event.channel == "metrics"
     }
-    for blocks, size in told if len(told) == 1 else ():
+    for blocks, size in told if len(told) == 1 and "kv_tokens" not in facts else ():
         if isinstance(blocks, int) and isinstance(size, int) and blocks > 0 and size > 0:
-            facts.setdefault("gpu_blocks", blocks)
-            facts.setdefault("kv_tokens", blocks * size)
+            facts |= {"gpu_blocks": blocks, "kv_tokens": blocks * size}

@@ -21,7 +21,9 @@ from .located import Object, holding, listed, object_at, objects_at, text_at
 MAX_BYTES = 4 << 20
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _TELLING = ("image", "args", "command", "resources", *_PROBES)
-_PROBE_LINE = regex.compile(r"^ *(?:startup|liveness)Probe: *(?:\{.*)?$", regex.MULTILINE)
+_SHORT = ("startup", "liveness", "readiness")
+_BUDGET = ("initialDelaySeconds", "periodSeconds", "failureThreshold", "timeoutSeconds")
+_PROBE_LINE = regex.compile(r"^ *(?:startup|liveness)(?:Probe)?: *(?:\{.*)?$", regex.MULTILINE)
 _BUDGET_LINE = regex.compile(r"\b(?:failureThreshold|periodSeconds): *\d", regex.MULTILINE)
 _OBJECT_LINE = regex.compile(r"^kind: *\w", regex.MULTILINE)
 
@@ -86,11 +88,21 @@ def _probed(value: object, name: str, seen: set[int]) -> Iterator[Object]:
         for item in value:
             yield from _probed(item, name, seen)
     elif isinstance(value, Object):
+        _lengthen(value)
         if any(isinstance(value.get(probe), Object) for probe in _PROBES):
             yield _alone(value, name or "main")
             return
         for key, inner in value.items():
             yield from _probed(inner, key, seen)
+
+
+def _lengthen(values: Object) -> None:
+    """Give a container the probes that a chart keeps in a mapping of its own: `probes: {liveness: {periodSeconds: 5}}`."""
+    for inner in [*values.values()]:
+        for short in _SHORT:
+            probe = inner.get(short) if isinstance(inner, Object) else None
+            if isinstance(probe, Object) and any(key in probe for key in _BUDGET) and f"{short}Probe" not in values:
+                values.put(f"{short}Probe", probe, probe.line)
 
 
 def _sniff_values(head: Head) -> int:

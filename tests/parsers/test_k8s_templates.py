@@ -44,6 +44,8 @@ def test_templates_of_operators(name: str) -> None:
     "image:\n  tag: v1\nstartupProbe:\n  initialDelaySeconds: 15\n  failureThreshold: 60\n  periodSeconds: 10\n",
     "        startupProbe:\n          initialDelaySeconds: 15\n          failureThreshold: 60\n          periodSeconds: 10\n",
     "- name: vllm\n  startupProbe:\n    initialDelaySeconds: 15\n    failureThreshold: 60\n    periodSeconds: 10\n",
+    "image:\n  tag: v1\nhealth:\n  startup:\n    httpGet: {path: /health, port: http}   # since 2.0\n"
+    "    initialDelaySeconds: 15\n    failureThreshold: 60\n    periodSeconds: 10\n",
 ])  # fmt: skip
 def test_values_and_pieces(text: str) -> None:
     assert k8s_templates.VALUES.sniff(make_head("values.yaml", text.encode(), True)) == 80
@@ -57,6 +59,13 @@ def test_values_and_pieces(text: str) -> None:
     "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - startupProbe:\n      periodSeconds: 5\n",
     "We set\n  startupProbe:\nto periodSeconds: 5 last week, and it did not help at all.\nWhat now?\nRegards\n",
     "startupProbe:\n",
+    "startup: fast\nperiodSeconds: 5\n",
 ])  # fmt: skip
 def test_no_values(text: str) -> None:
     assert k8s_templates.VALUES.sniff(make_head("values.yaml", text.encode(), True)) == 0
+
+
+def test_a_mapping_called_startup_is_no_probe() -> None:
+    """A chart's own settings have such names too; a probe has a period, a threshold or a delay."""
+    text = "server:\n  startup:\n    timeout: 600\nother:\n  periodSeconds: 5\n"
+    assert k8s_templates.read_values(text, "values.yaml").events == ()
