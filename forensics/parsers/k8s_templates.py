@@ -97,7 +97,7 @@ def _probed(value: object, name: str, seen: set[int]) -> Iterator[Object]:
 
 
 def _lengthen(values: Object) -> None:
-    """Give a container the probes that a chart keeps in a mapping of its own: `probes: {liveness: {periodSeconds: 5}}`."""
+    """Give a container the probes that a chart keeps in a mapping of its own (`probes: {liveness: {…}}`)."""
     for inner in [*values.values()]:
         for short in _SHORT:
             probe = inner.get(short) if isinstance(inner, Object) else None
