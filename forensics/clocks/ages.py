@@ -29,6 +29,8 @@ _GRACE_S = 35.0
 """From the order to stop to the end: the grace period that pods have when nobody sets one, and the kill."""
 _NEVER_STARTED = frozenset({"StartError", "ContainerCannotRun"})
 """Ends of containers that did not start: the kubelet tells them as `Failed: Error: …` in the same moment."""
+_NOTED_S = 30.0
+"""From the command to the note about it."""
 _ONE_RUN_S = 120.0
 """Logs of one collection end within this of the tables."""
 _SPAN_S = 6 * 3600.0
@@ -104,6 +106,9 @@ def captures(
         if solved is not None:
             found[source] = solved
     if given is None:
+        for source, seconds in _noted(lanes.events):
+            if source in by_source and source not in found:
+                found[source] = Capture(seconds, _NOTED_S, "solved", (), "time noted beside the table")
         found |= _beside(by_source, found)
     solved_ones = list(found.values())
     own: dict[str, list[float]] = {}
@@ -122,6 +127,13 @@ def captures(
             if assumed is not None:
                 found[source] = assumed
     return found
+
+
+def _noted(events: Iterable[Event]) -> Iterator[tuple[str, float]]:
+    """By source, the moment of the capture that somebody wrote beside the table."""
+    for event in events:
+        if event.kind == "capture" and event.fields.get("ages_from"):
+            yield event.locator.source, event.stamps[0].seconds
 
 
 def _told(events: Iterable[Event], written: Mapping[str, float]) -> dict[str, float]:

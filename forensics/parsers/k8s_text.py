@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from ..model import Event, Parsed
+from .. import stamps
+from ..model import Event, Locator, Parsed, StampForm
 from ..sources import Format, Head
 from .k8s_containers import Lines
 from .k8s_describe import object_events, starts_object, starts_state, state_events, state_goes_on
@@ -23,10 +24,29 @@ _NAMED_ROW = regex.compile(
 def read(text: str, source: str) -> Parsed:
     """All facts of described objects and tables; other lines between them are passed over."""
     lines = [line.rstrip("\r") for line in text.split("\n")]
-    events: list[Event] = []
+    events = list(_noted(lines, source))
     for described, part in _parts(lines):
         events += object_events(part, source) if described else table_events(part, source)
     return quoted(events, lines)
+
+
+_NOTED = regex.compile(
+    r"(?:#|//|\$|kubectl |oc ).{0,200}?"
+    r"\b(?i:collected|captured|gathered|taken|saved|exported|pulled|relative to|as of)\b"
+    r"[^\d]{0,12}(?P<when>20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| ?UTC|[+-]\d\d:?\d\d))\b?\W*"
+)
+"""What somebody wrote above or below a table: `$ kubectl get events   (collected 2026-05-03T02:30:00Z)`."""
+
+
+def _noted(lines: Sequence[str], source: str) -> Iterator[Event]:
+    """The moment before which the ages of this text count, where a remark tells it."""
+    for number, line in enumerate(lines, 1):
+        said = _NOTED.fullmatch(line)
+        stamp = stamps.iso(said["when"], "noted") if said else None
+        if stamp is not None and stamp.form is StampForm.INSTANT:
+            place, text = Locator(source, number, number), f"captured at {line.strip()}"
+            yield Event(place, "capture", "host", text, (stamp,), fields={"ages_from": True}, raw=line)
+            return
 
 
 def _parts(lines: Sequence[str]) -> Iterator[tuple[bool, Lines]]:

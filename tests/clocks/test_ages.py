@@ -48,6 +48,17 @@ def test_an_ordered_end_gives_the_capture_roughly(b: ModuleType) -> None:
     assert abs(evicted.time.utc_s - (ended - 1)) <= evicted.time.uncertainty_s <= 60
 
 
+@pytest.mark.parametrize(("fields", "most_s"), [({"ages_from": True}, 31.0), ({}, 601.0)], ids=["beside it", "of the bundle"])
+def test_a_moment_noted_beside_a_table(b: ModuleType, fields: dict[str, bool], most_s: float) -> None:
+    """Somebody wrote when it was made: surer than any `date` of the same collection."""
+    seen = b.at("2026-05-06 02:55:00")
+    print_ = table(b, [("Unhealthy", seen)])
+    moment = b.at(CAPTURE)
+    print_.line(moment, "captured at", (b.stamp(b.INSTANT, "noted", moment),), "host", "capture", **fields)
+    (event,) = (event for event in b.solve(print_).events if event.kind == "k8s_event")
+    assert abs(event.time.utc_s - seen) <= event.time.uncertainty_s <= most_s
+
+
 @pytest.mark.parametrize(
     ("seconds", "unit"), [(119, 1), (599, 1), (600, 60), (3600 * 7.9, 60), (3600 * 8, 3600), (86400 * 9, 86400)]
 )

@@ -307,3 +307,19 @@ llm         chat-1   <none>             <none>      0          <none>
         "reason": "OOMKilled", "exit_code": 137, "last_state": True, "restart_count": 4, "finished_s": 1780490648.0,
     }  # fmt: skip
     assert (end.scope.pod, end.locator.line) == ("chat-0", 2)
+
+
+@pytest.mark.parametrize(
+    ("remark", "noted"),
+    [
+        ("$ kubectl -n llm get events   (collected 2026-05-03T02:30:00Z)", "2026-05-03T02:30:00Z"),
+        ("# ages are relative to 2026-05-03 04:30:00+02:00", "2026-05-03T02:30:00Z"),
+        ("# taken on a laptop in May 2026", None),
+        ("# the image was built 2026-05-03T02:30:00Z", None),
+        ("# taken 2026-05-03 02:30:00", None),
+    ],
+)
+def test_when_a_table_was_made_stands_above_it(remark: str, noted: str | None) -> None:
+    """Ages count from there; a date of something else, or one without a zone, is no such moment."""
+    captures = [event for event in read(f"{remark}\n{EVENTS}") if event.kind == "capture"]
+    assert [iso_utc(event.stamps[0].seconds, 0) for event in captures] == ([noted] if noted else [])
