@@ -172,6 +172,7 @@ DERIVED: dict[str, Derived] = {
                 "gpu_smaller_than_before",
                 "gpu_smaller_than_named",
                 "gpu_is_slice",
+                "page_cache_shared",
                 "probe_budget_short",
                 "kv_saturated",
                 "kv_full_once",

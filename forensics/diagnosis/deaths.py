@@ -163,17 +163,23 @@ def _add(drafts: list[_Draft], event: Event, entity: str, is_kill: bool, lives: 
     best: _Draft | None = None
     distance = float("inf")
     for draft in drafts:
-        if draft.entity != entity or _of_another_container(draft, event):
+        if draft.entity != entity or _of_another_container(draft, event) or _of_another_job(draft, event):
             continue
         gap = _gap(draft, when, event.time.uncertainty_s, is_kill)
         if gap is not None and gap < distance:
             best, distance = draft, gap
     if best is None:
-        best = _Draft(entity, when, life=_stopped(entity, when, lives), lingers=is_kill)
+        best = _Draft(entity, when, life=_stopped(entity, when, lives) or jobs.run_of(jobs.job_of(event), lives), lingers=is_kill)
         drafts.append(best)
     best.witnesses.append(event)
     if best.time_s is None:
         best.time_s = when
+
+
+def _of_another_job(draft: _Draft, event: Event) -> bool:
+    """True for a scheduler's word on the end of another job than the run says that it was."""
+    job = jobs.job_of(event)
+    return draft.life is not None and bool(job) and draft.life.job not in ("", job)
 
 
 def _of_another_container(draft: _Draft, event: Event) -> bool:

@@ -26,7 +26,7 @@ def job_of(told: Finding | Event) -> str:
     return found[0] if found else ""
 
 
-_AMOUNTS = ("requested_memory_kib", "max_rss_kib", "time_limit_s")
+_AMOUNTS = ("requested_memory_kib", "max_rss_kib", "time_limit_s", "elapsed_s")
 
 
 def facts_of(deaths: Iterable[Death], told: Iterable[Event], named: str) -> dict[str, int]:
@@ -48,15 +48,42 @@ def facts_of(deaths: Iterable[Death], told: Iterable[Event], named: str) -> dict
     return found
 
 
+HEADER = "slurm.job_header"
+"""The line with which a batch script begins its output. Other programs have jobs too, and say when one starts."""
+
+
+def submitted(events: Iterable[Event], findings: Iterable[Finding]) -> frozenset[str]:
+    """The files in which the output of jobs stands: one of their headers bears a number that the scheduler tells of."""
+    told = list(findings)
+    numbers = known(events, told)
+    return frozenset(f.locator.source for f in told if f.signature == HEADER and job_of(f) in numbers)
+
+
+def told_in(findings: Iterable[Finding]) -> str:
+    """The first job that the lines of a run name."""
+    return next(filter(None, map(job_of, findings)), "")
+
+
+def run_of(job: str, lives: Iterable[Life]) -> Life | None:
+    """The last run that says that it was this job: a requeued one runs more than once."""
+    runs = [life for life in lives if job and life.job == job]
+    return runs[-1] if runs else None
+
+
+def differ(one: Life | None, other: Life | None) -> bool:
+    """True for runs of two submissions: what somebody submits anew, often changed, is no restart of what failed."""
+    return one is not None and other is not None and bool(one.job) and bool(other.job) and one.job != other.job
+
+
 def known(events: Iterable[Event], findings: Iterable[Finding]) -> frozenset[str]:
-    """All jobs that a scheduler tells of."""
-    told: Iterable[Finding | Event] = chain(events, findings)
+    """All jobs that a scheduler tells of; the headers of scripts are none of its words."""
+    told: Iterable[Finding | Event] = chain(events, (f for f in findings if f.signature != HEADER))
     return frozenset(filter(None, map(job_of, told)))
 
 
 def owner(job: str, known: Iterable[str], lives: Sequence[Life]) -> str:
     """The engine that ran as a job: its output bears the number, or it is the only engine and this the only job."""
-    bearers = {life.entity for life in lives if bears(life.sources, job)}
+    bearers = {life.entity for life in lives if life.job == job or bears(life.sources, job)}
     if not job or len(bearers) > 1:
         return ""
     engines = {life.entity for life in lives}
@@ -71,9 +98,11 @@ def bears(sources: Iterable[str], job: str) -> bool:
 
 
 def is_of_another(job: str, known: Iterable[str], life: Life) -> bool:
-    """True when the output of a run bears the number of another job than this one."""
+    """True when the output of a run names another job than this one, in its lines or in the name of its file."""
     if not job or bears(life.sources, job):
         return False
+    if life.job:
+        return life.job != job
     return _is_of_another(life, job) or any(bears(life.sources, other) for other in known if other != job)
 
 

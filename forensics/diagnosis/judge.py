@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..model import Basis, Event, Finding, Role
-from . import bystanders, rank, rules, timing
+from . import bystanders, jobs, rank, rules, timing
 from . import evidence as evidence_stage
 from .case import Case
 from .deaths import ONE_INCIDENT_S, engine_like
@@ -49,7 +49,7 @@ def incidents_of(case: Case, deaths: Sequence[Death]) -> list[Incident]:
 
     A restart loop is one incident: the first death that can be explained explains it. Where a run was at work for an
     hour, or until somebody stopped it, and a later end is of something else, and not less clearly, the former trouble
-    was overcome: two incidents.
+    was overcome: two incidents. So are the ends of two batch jobs.
     """
     parts: list[list[Judged]] = []
     for judged in (judge(case, death) for death in deaths):
@@ -61,6 +61,8 @@ def incidents_of(case: Case, deaths: Sequence[Death]) -> list[Incident]:
 
 def _overcame(case: Case, before: Sequence[Judged], later: Judged) -> bool:
     first = _telling(before).hypotheses
+    if jobs.differ(before[-1].death.life, later.death.life):
+        return True
     if not later.decided or not _telling(before).decided:
         return False
     if _worked_s(later.death) < OVERCOME_S and not _well_between(case, _telling(before).death, later.death):

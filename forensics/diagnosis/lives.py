@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import inf
 
 import regex
 
 from ..model import Event, Finding, Locator, Role, Samples
+from . import jobs
 from .entities import LOG_CHANNELS, Entities
 from .model import Life, Phase
 
@@ -25,8 +26,9 @@ BANNER_LINES = 25
 """A banner may span this many lines (a logo, then the arguments); the same banner further on is another start."""
 _ORDER = tuple(Phase)
 _BEFORE_READY = frozenset(_ORDER[: _ORDER.index(Phase.SERVING)])
-_AT_WORK = frozenset({"vllm.sleep_mode"})
-"""Messages of an engine that does what it is asked to, where no request shows it: it sleeps and wakes for a trainer."""
+_AT_WORK = frozenset({"vllm.sleep_mode", "vllm.batch_done"})
+"""Messages of an engine that does what it is asked to, where no request shows it: it sleeps and wakes for a trainer, or
+works off a file of prompts."""
 _LAUNCH_ERRORS = frozenset({
     "vllm.argparse_error", "runtime.command_missing", "runtime.exec_format", "vllm.free_memory_low", "vllm.port_in_use",
 })  # fmt: skip
@@ -57,6 +59,7 @@ class _Draft:
     """Banner signature → place where it was seen last."""
     beyond_banner: bool = False
     from_start: bool = False
+    job: str = ""
 
 
 def build(
@@ -79,6 +82,7 @@ def build(
     for column in samples:
         if column.name in ("generation_tokens_per_s", "requests_running"):
             reports.setdefault(column.source, []).append(column)
+    submitted = jobs.submitted(events, chain.from_iterable(findings.values()))
     lives: list[Life] = []
     for (source, entity), own in sorted(by_source.items()):
         own.sort(key=lambda event: event.locator.order)
@@ -87,7 +91,7 @@ def build(
         work = _work(reports.get(source, ()), entity, entities)
         counts = [column for column in reports.get(source, ()) if column.name == "requests_running"]
         running = [(place, value) for place, _, value in _reported(counts, entity, entities)]
-        drafts = list(_cut(own, findings, phases, work, source, entity))
+        drafts = list(_cut(own, findings, phases, work, source, entity, submitted))
         nexts = [*(draft.events[0].locator.order for draft in drafts[1:]), inf]
         lives += [
             _unfinished(_finish(draft, work, place), [row for row in running if row[0] < place])
@@ -133,26 +137,36 @@ def _cut(
     work: Sequence[tuple[int, float]],
     source: str,
     entity: str,
+    submitted: frozenset[str],
 ) -> Iterator[_Draft]:
-    """The runs of one file; `work` holds place and time of each report of work in progress."""
-    draft, logo = _Draft(entity, source), list[Event]()
+    """The runs of one file; `work` holds place and time of each report of work in progress.
+
+    `submitted` are the files in which the output of a scheduler's jobs stands.
+    """
+    draft, logo, job = _Draft(entity, source), list[Event](), ""
     for event in events:
         if event.kind == "log" and not any(map(str.isalnum, event.text)):
             logo.append(event)  # above a banner: the first line of a run, and not the last one of the run before
             continue
         own = [f for f in findings.get(_key(event), ()) if not f.quoted]
+        if source in submitted:
+            job = jobs.told_in(f for f in own if f.signature == jobs.HEADER) or job  # of the run that follows
         phase = None if _is_shown(event) else _phase_of(own, phases)
         banner = next((f.signature for f in own if phases.get(f.signature) == Phase.STARTING), "")
         again = event.locator.order - draft.banners.get(banner, event.locator.order) > BANNER_LINES
         restarted = draft.shutdown is not None and _starts_again(event, own)
-        if restarted or (banner and (draft.beyond_banner or again or _worked(draft, work, event.locator.order))):
+        anew = draft.beyond_banner and job not in ("", draft.job)
+        banners = banner and (draft.beyond_banner or again or _worked(draft, work, event.locator.order))
+        if restarted or anew or banners:
             if draft.events:
                 yield draft
-            draft = _Draft(entity, source, from_start=restarted)
+            draft = _Draft(entity, source, from_start=restarted or anew, job=job)
         if banner:
             draft.banners[banner] = event.locator.order
         elif phase is not None or any(f.role in (Role.CAUSE, Role.CONSEQUENCE) for f in own):
             draft.beyond_banner = True
+        if not draft.beyond_banner:
+            draft.job = job
         draft.events += (*logo, event)
         logo.clear()
         draft.findings += own
@@ -256,6 +270,7 @@ def _finish(draft: _Draft, work: Sequence[tuple[int, float]], next_run: float) -
         _crash(draft, sign),
         draft.shutdown,
         draft.from_start,
+        job=draft.job or jobs.told_in(f for f in draft.findings if f.signature != jobs.HEADER),
     )
 
 
@@ -369,4 +384,5 @@ def _united(one: Life, other: Life) -> Life:
         fatal=rich.fatal or poor.fatal,
         crash=rich.crash or poor.crash,
         last_activity=rich.last_activity or poor.last_activity,
+        job=rich.job or poor.job,
     )

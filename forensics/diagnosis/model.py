@@ -67,6 +67,8 @@ class Life:
     """True when the log shows the start; false for an excerpt that begins in the middle."""
     unfinished: bool = False
     """True when it was asked to stop, and its last word is a report of requests still running."""
+    job: str = ""
+    """The scheduler's number of the job that it was, as far as its own lines tell."""
 
     def holds(self, event: Event) -> bool:
         """True when a line lies inside this run, in the file that tells it best."""

@@ -17,14 +17,13 @@ from .slurm_values import duration_s, memory_kib
 
 _HEADER = regex.compile(r"\s*JobID(?:Raw)?\b(?=.*\bState\b).*")
 _ROW = regex.compile(r"\s*(?P<job>\d+(?:_\d+)?)(?:[.+]\w+)?[ |].*")
-_DASHES = regex.compile(r"-+")
 _WORD = regex.compile(r"\S+")
 HEAD_LINES = 10
 
 
 _AMOUNTS = (
     ("ReqMem", "requested_memory_kib", memory_kib), ("MaxRSS", "max_rss_kib", memory_kib),
-    ("Timelimit", "time_limit_s", duration_s),
+    ("Timelimit", "time_limit_s", duration_s), ("Elapsed", "elapsed_s", duration_s),
 )  # fmt: skip
 """Column, field, and how it is read."""
 
@@ -32,22 +31,20 @@ _AMOUNTS = (
 def read(text: str, source: str) -> Parsed:
     """A `log` event on `host` for each row below a header; its text is the row, `job` the job it is of.
 
-    With `requested_memory_kib`, `max_rss_kib` and `time_limit_s` of the job, where columns tell them.
+    With `requested_memory_kib`, `max_rss_kib`, `time_limit_s` and `elapsed_s` of the job, where columns tell them.
     """
     events: list[Event] = []
     inside = False
-    header, ruled = "", ""
+    header = ""
     amounts: dict[str, dict[str, int]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         row = line.rstrip()
         if _HEADER.fullmatch(row):
-            inside, header, ruled = True, row, ""
-        elif inside and not row.strip("- "):
-            ruled = ruled or row
+            inside, header = True, row.expandtabs()
         elif inside and (found := _ROW.fullmatch(row)):
             place, fields = Locator(source, number, number), {"job": found["job"]}
             events.append(Event(place, "log", "host", row.strip(), fields=fields, raw=row))
-            told = _told(header, row, ruled)
+            told = _told(header, row.expandtabs())
             job = amounts.setdefault(found["job"], {})
             for column, name, value in _AMOUNTS:
                 amount = value(told.get(column, ""))
@@ -58,20 +55,22 @@ def read(text: str, source: str) -> Parsed:
     ))  # fmt: skip
 
 
-def _told(header: str, row: str, ruled: str) -> dict[str, str]:
-    """Column → cell: between `|`, or below the dashes of the rule.
+def _told(header: str, row: str) -> dict[str, str]:
+    """Column → cell: between `|`, else below the name of the column.
 
-    Where the rule is no longer in line with the header (a chat, an editor), by the right edges, which cells share with
-    the name of their column.
+    Cells and names end at one edge. A word belongs to the name that it shares most characters with: what was typed or
+    pasted is a blank off, its rule is out of line (a chat, an editor) or was left out.
     """
-    if "|" in header or not ruled:
+    if "|" in header:
         return dict(zip(*([cell.strip() for cell in line.split("|")] for line in (header, row)), strict=False))
-    edges = {name.end(): name[0] for name in _WORD.finditer(header)}
-    columns, cells = list(_DASHES.finditer(ruled)), list(_WORD.finditer(row))
-    told = {edges[cell.end()]: cell[0] for cell in cells if cell.end() in edges}
-    if sum(cell.end() in {dashes.end() for dashes in columns} for cell in cells) < len(told):
-        return told
-    return {header[d.start() : d.end()].strip(): row[d.start() : d.end()].strip() for d in columns}
+    told: dict[str, str] = {}
+    names = list(_WORD.finditer(header))
+    for word in _WORD.finditer(row):
+        shared = {name[0]: min(word.end(), name.end()) - max(word.start(), name.start()) for name in names}
+        best = max(shared, key=lambda name: shared[name])
+        if shared[best] > 0:
+            told[best] = f"{told.get(best, '')} {word[0]}".strip()
+    return told
 
 
 def sniff(head: Head) -> int:

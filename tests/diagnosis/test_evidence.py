@@ -288,6 +288,24 @@ def test_the_accounting_of_another_job(b: ModuleType) -> None:
     assert ("slurm.time_limit", "other_entity") in {(d.finding.signature, d.reason) for d in found.decoys}
 
 
+@pytest.mark.parametrize(
+    ("second", "cause", "incidents"),
+    [("40188", "host_oom.container_limit", 2), ("40120", "gpu_oom.weights", 1)],
+    ids=["the next submission", "the same job, put back into the queue"],
+)
+def test_jobs_that_append_to_one_file(b: ModuleType, second: str, cause: str, incidents: int) -> None:
+    """What is submitted anew is no restart: each job is an incident, and its accounting tells of no other one."""
+    w = b.World()
+    for start, job in ((0, "40120"), (900, second)):
+        w.add("chat.out", start, f"--- job {job} on gpu-7 ---")
+        w.add("chat.out", start + 5, "Starting to load model acme/chat-14b...")
+        if not start:
+            w.fail("chat.out", 30, frames=b.LOADING)
+    w.add("sacct.txt", None, f"{second}|chat|OUT_OF_MEMORY|0:125", channel="host", job=second)
+    found = w.diagnosis()
+    assert (found.verdict.cause.id, len(found.incidents)) == (cause, incidents)
+
+
 @pytest.mark.parametrize("runs", [1, 2, 3])
 def test_a_unit_that_is_never_ready_in_time(b: ModuleType, runs: int) -> None:
     """The unit and the program that it starts have different names in one journal; each run ends by the unit's line."""

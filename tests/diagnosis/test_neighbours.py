@@ -82,3 +82,23 @@ def test_a_small_or_distant_one_did_no_harm(b: ModuleType) -> None:
 
 def test_an_engine_with_its_weights_holds_the_card_itself(b: ModuleType) -> None:
     assert failed_start(b, "jupyter-lab", 45_000, loaded=True)[0] != "gpu_oom.other_process"
+
+
+@pytest.mark.parametrize(
+    ("free_gib", "available_gib", "cause"),
+    [(20.3, 55.0, "gpu_oom.reserved_memory"), (20.3, 21.0, "gpu_oom.other_process"), (48.0, 55.0, "gpu_oom.other_process")],
+    ids=["page cache", "taken by programs", "a card with its own memory"],
+)  # fmt: skip
+def test_page_cache_of_a_host_that_shares_its_memory(
+    b: ModuleType, free_gib: float, available_gib: float, cause: str
+) -> None:
+    """Device and host have the same total and the same free memory, and the missing part can be given back."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.fail("a", 20, "ValueError: Free memory on device (20.10/62.80 GiB) on startup is less than desired GPU memory utilization (0.7, 43.96 GiB).")
+    amounts = {"total": 62.6, "free": free_gib, "available": available_gib}
+    fields = {f"mem_{name}_kib": int(gib * 1024**2) for name, gib in amounts.items()}
+    w.add("free.txt", 40, "memory", "meminfo", "host", **fields)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == cause
+    assert found.first_cause is not None and found.first_cause.locator.source == "a"

@@ -61,6 +61,27 @@ JobID           State     ReqMem     MaxRSS   Timelimit
     assert parsable[0].fields == {"job": "7", "max_rss_kib": 12 << 20}
 
 
+def test_memory_of_a_job_without_a_rule() -> None:
+    """Pasted without the rule of dashes, a cell is of the column whose name it stands below; empty cells move none."""
+    table = """\
+JobID           JobName      State ExitCode     ReqMem     MaxRSS
+40122              vllm OUT_OF_ME+    0:125        96G
+40122.0            vllm OUT_OF_ME+    0:125            100588412K
+"""
+    told = {"job": "40122", "requested_memory_kib": 100663296, "max_rss_kib": 100588412}
+    assert [event.fields for event in sacct.read(table, "x").events] == [told, told]
+
+
+def test_a_table_that_is_a_blank_off() -> None:
+    """A word is of the column that it shares most with; a state of two words stays one cell."""
+    table = """\
+JobID               State    Elapsed     MaxRSS
+------------ ------------ ---------- ----------
+40122         CANCELLED by 1007   01:00:20
+40122.0        CANCELLED   01:00:21  100588412K
+"""
+    told = {"job": "40122", "elapsed_s": 3621, "max_rss_kib": 100588412}
+    assert [event.fields for event in sacct.read(table, "x").events] == [told, told]
 def test_a_rule_that_is_out_of_line() -> None:
     """Somebody widened a column and left the rule as it was: cells still end where their names end."""
     table = """\

@@ -3,6 +3,9 @@
 A series shows who stood beside the engine, and since when. A list says more where the failure prints no numbers: a
 driver that cannot make a context, NCCL that cannot make a buffer and an engine that wakes up all fail without a word
 about who has the memory. The run that fails so has none of it itself: its weights are not loaded, or given back.
+
+Where the GPU has no memory of its own (Jetson, GB10, other integrated ones), the host's page cache is not free for
+it either, although nobody holds it.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ MUCH_MIB = 8 * 1024.0
 """More than the contexts and buffers of an engine that holds no weights."""
 NEAR_S = 3600.0
 """A list of processes so far from the failure shows another time."""
+SAME_SIZE = 0.03
+"""Two readings of one amount differ by what is rounded and what the firmware keeps."""
 _ENGINE = regex.compile(
     r"(?i)vllm|enginecore|workerproc|sglang|ray::|text-generation|trtllm|tensorrt|llama|lmdeploy|triton|ollama|pt_main_thread"
 )
@@ -37,8 +42,11 @@ _NAMELESS = regex.compile(r"(?:/usr(?:/local)?/bin/|/opt/venv/bin/)?python[\d.]*
 def rules(case: Case, death: Death) -> Iterator[Finding]:
     """A process that held memory of the card when an allocation failed, or a start was refused for want of it."""
     failure = first_failure(death.life)
-    if failure is not None or refused_start(death.life) is not None:
+    refused = refused_start(death.life)
+    if failure is not None or refused is not None:
         yield from _beside_it(case, death)
+    if refused is not None:
+        yield from _page_cache(case, refused)
     if failure is not None:
         yield from _in_its_place(case, death, failure)
 
@@ -75,6 +83,37 @@ def _growth(points: Sequence[Point]) -> tuple[Point, float | None]:
     if grown and peak - level >= MIN_FOREIGN_MIB and grown[0][0] - points[0][0] >= HELD_S:
         return grown[0], level
     return points[0], None
+
+
+def _page_cache(case: Case, refused: Finding) -> Iterator[Finding]:
+    """What the engine found taken is the host's page cache: one memory for both, and enough that could be given back.
+
+    That it is one memory shows where total and free of the device are those of the host.
+    """
+    total, free, wanted = (refused.fields.get(n) for n in ("gpu_total_gib", "gpu_free_gib", "requested_gib"))
+    if total is None or free is None or wanted is None:
+        return
+    for event in case.of_kind("meminfo"):
+        told = (event.fields.get(f"mem_{name}_kib") for name in ("total", "free", "available"))
+        amounts = [value / 1024**2 for value in told if isinstance(value, int)]
+        if len(amounts) < 3 or abs(amounts[0] - total) > SAME_SIZE * total:
+            continue
+        if abs(amounts[1] - free) <= 2 * SAME_SIZE * total and amounts[2] >= wanted:
+            fields = {
+                "gpu_total_gib": total,
+                "gpu_free_gib": free,
+                "requested_gib": wanted,
+                "host_available_gib": round(amounts[2], 2),
+                "page_cache_gib": round(_cached_kib(event, amounts[2] - amounts[1]) / 1024**2, 2),
+            }
+            yield conclude("page_cache_shared", refused.event, fields, (refused,))
+            return
+
+
+def _cached_kib(event: Event, otherwise_gib: float) -> float:
+    """Buffers and page cache, as `free` and `/proc/meminfo` name them; else what is available and not free."""
+    values = (event.fields.get(f"{name}_kib") for name in ("mem_buff_cache", "buffers", "cached"))
+    return sum(value for value in values if isinstance(value, int)) or otherwise_gib * 1024**2
 
 
 def _in_its_place(case: Case, death: Death, failure: Finding) -> Iterator[Finding]:
