@@ -169,7 +169,8 @@ def _add(drafts: list[_Draft], event: Event, entity: str, is_kill: bool, lives: 
         if gap is not None and gap < distance:
             best, distance = draft, gap
     if best is None:
-        best = _Draft(entity, when, life=_stopped(entity, when, lives) or jobs.run_of(jobs.job_of(event), lives), lingers=is_kill)
+        life = _stopped(entity, when, lives) or jobs.run_of(jobs.job_of(event), lives)
+        best = _Draft(entity, when, life=life, lingers=is_kill)
         drafts.append(best)
     best.witnesses.append(event)
     if best.time_s is None:

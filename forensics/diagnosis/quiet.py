@@ -32,7 +32,7 @@ def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
     full = () if broke_before_stop(case) else (_saturated,)
     first, last = partial(_fault, [f for f in faults if f not in others]), partial(_fault, others)
     trouble = (_counted, *full, _standing, _queueing, _leaking)
-    for build in (first, *trouble, last, _starved, _failing, _refused, _raised):
+    for build in (first, *trouble, last, _starved, _unpaired, _failing, _refused, _raised):
         found = build(case)
         if found is not None:
             yield found
@@ -118,6 +118,12 @@ def _starved(case: Case) -> Incident | None:
         return None
     limits = tuple(case.named("vllm.ulimit_low"))
     return _alone(case, "config_error", (*wants, *limits), case.entities.of(wants[0].event))
+
+
+def _unpaired(case: Case) -> Incident | None:
+    """Requests that need blocks of a peer which does not fit: both sides serve on, and are healthy."""
+    found = tuple(f for f in case.named("vllm.kv_peer_mismatch") if not outlived(case, f.event))
+    return _alone(case, "config_error", found, _printed_by(case, found[0])) if found else None
 
 
 def _failing(case: Case) -> Incident | None:

@@ -14,7 +14,7 @@ import regex
 
 from ..model import Event, Locator, Parsed, RawStamp, Samples, Scope, StampForm
 from ..sources import Format, Head
-from . import cgroup, host_clock, host_memory, host_tables, nvidia_text
+from . import cgroup, host_clock, host_memory, host_tables, limits, nvidia_text
 from .dates import date_command, is_time
 from .embedded import read_text
 from .points import Points
@@ -44,6 +44,7 @@ _READERS = (
     Reader("clock", lambda section: host_clock.kind_of(section) != ""),
     Reader("ps", host_tables.matches_ps),
     Reader("df", host_tables.matches_df),
+    Reader("limits", limits.matches),
     Reader("other", lambda section: all(_OTHER.fullmatch(line) for line in section.filled)),
     Reader("other", lambda section: "oom_" in section.title and section.filled[0].strip("-").isdigit()),
     Reader("nvidia", lambda section: any(line.startswith("| NVIDIA-SMI ") for line in section.filled[:4])),
@@ -111,6 +112,8 @@ def _read(text: str, source: str) -> Parsed:
             events += rows
         elif kind == "df":
             events += host_tables.read_df(section, source, stamp)
+        elif kind == "limits":
+            events += limits.read(section, source)
         elif kind == "nvidia":
             parsed = nvidia_text.read_lines(section.lines, source, section.line)
             events += parsed.events

@@ -101,4 +101,5 @@ def test_page_cache_of_a_host_that_shares_its_memory(
     w.add("free.txt", 40, "memory", "meminfo", "host", **fields)
     found = w.diagnosis()
     assert found.verdict.cause.id == cause
-    assert found.first_cause is not None and found.first_cause.locator.source == "a"
+    assert found.first_cause is not None
+    assert found.first_cause.locator.source == "a"

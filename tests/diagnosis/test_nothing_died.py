@@ -272,6 +272,18 @@ def test_no_descriptor_left_while_it_works(b: ModuleType, times: int, cause: str
     assert verdict(w)[0] == cause
 
 
+@pytest.mark.parametrize(("later", "cause"), [(500, "config_error"), (200, "healthy")], ids=["still", "once"])
+def test_two_sides_that_do_not_fit(b: ModuleType, later: int, cause: str) -> None:
+    """Prefill and decode refuse each other and serve on, until both are of one version again."""
+    w = b.World()
+    w.start("decode.log", 0)
+    text = "RuntimeError: NIXL compatibility hash mismatch. Local: 51aa0c, Remote: e07f11. Prefill and decode instances have incompatible configurations."
+    w.fail("decode.log", 100, text, envelope="")
+    for number in range(3):
+        w.answer("decode.log", 110 + number, later)
+    assert verdict(w)[0] == cause
+
+
 def test_sleep_and_wake_are_work(b: ModuleType) -> None:
     """An engine that sleeps for a trainer and wakes again is well, though no request is seen."""
     w = b.World()

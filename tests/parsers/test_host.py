@@ -267,3 +267,23 @@ def test_a_list_of_processes_taken_again_and_again_is_a_series() -> None:
     assert list(watched.values) == [(8_000_000 + hour * 1_000_000) / 1024 for hour in range(4)]
     assert watched.stamps[1] - watched.stamps[0] == 3600.0
     assert read(lines[0]).samples == ()
+
+
+def test_limits_of_a_process() -> None:
+    """What a shell and the kernel print: locked memory and open files are told, each at its line."""
+    shell = """me@box:~$ ulimit -a
+core file size              (blocks, -c) 0
+max locked memory           (kbytes, -l) 8192
+open files                          (-n) 1024
+stack size                  (kbytes, -s) 8192
+"""
+    proc = """Limit                     Soft Limit           Hard Limit           Units
+Max processes             127000               127000               processes
+Max locked memory         8388608              8388608              bytes
+"""
+    assert [(e.locator.line, e.text.split(" (")[0].strip()) for e in kinds(shell, "log")] == [
+        (3, "max locked memory"), (4, "open files"),
+    ]  # fmt: skip
+    assert [e.locator.line for e in kinds(proc, "log", "limits.txt")] == [3]
+    form = identify(make_head("a.txt", b"max tokens (of a request) 8192\nplain talk\n", True), FORMATS)
+    assert form is None or form.name != "host.state"

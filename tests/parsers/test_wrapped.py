@@ -144,3 +144,9 @@ def test_what_somebody_typed_below_may_be_wider() -> None:
     joined = unfolded(f"{text}\n{below}")
     assert joined is not None
     assert joined == f"{unfolded(text)}\n{below}"
+
+
+def test_the_table_of_free_is_not_folded() -> None:
+    """Its head and its row are both 80 wide; between the prompts of a session that looks like a terminal's width."""
+    table = f"{'total':>20}{'used':>12}{'free':>12}{'shared':>12}{'buff/cache':>12}{'available':>12}\nMem:{31844:>16}{1207:>12}{29102:>12}{4:>12}{1534:>12}{30112:>12}\n"
+    assert unfolded(f"me@box:~$ free -m\n{table}Swap:           8191           0        8191\nme@box:~$ uname -r\n6.8.0\n") is None
