@@ -37,9 +37,9 @@ def no_fault(case: Case) -> Incident:
     ]
     for trend in flat[:1]:
         findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
-    findings += case.named(*_ORDERLY, "k8s.rollout_progress")
+    findings += case.named(*_ORDERLY, "k8s.rollout_progress", "vllm.batch_done")
     doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
-    doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure"))
+    doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure", "slurm.accounting_failed"))
     doubts += _failed_rollouts(case)
     doubts += filter(None, [serving.unexplained_failures(case)])
     doubts += filter(partial(_ended_ours, case), case.named(*PROBE_KILLS, "k8s.evicted"))

@@ -284,6 +284,25 @@ def test_two_sides_that_do_not_fit(b: ModuleType, later: int, cause: str) -> Non
     assert verdict(w)[0] == cause
 
 
+@pytest.mark.parametrize(
+    ("bar", "row", "cause"),
+    [
+        ("100%|██████████| 4096/4096 [08:12<00:00,  8.32it/s]", "40120_1|COMPLETED|0:0", "healthy"),
+        ("100%|██████████| 4096/4096 [08:12<00:00,  8.32it/s]", "40120_1|FAILED|1:0", "insufficient_evidence"),
+        (" 62%|██████▎   | 2540/4096 [05:05<03:07,  8.32it/s]", "40120_1|COMPLETED|0:0", "insufficient_evidence"),
+    ],
+    ids=["done", "failed afterwards", "the log stops in the middle"],
+)  # fmt: skip
+def test_a_file_of_prompts_was_worked_off(b: ModuleType, bar: str, row: str, cause: str) -> None:
+    """An offline run has no server: its progress bar at the end is what shows that it worked."""
+    w = b.World()
+    w.add("label_1.out", 0, "Starting to load model acme/chat-14b...")
+    w.add("label_1.out", 30, "Model loading took 27.6000 GiB and 20.100000 seconds")
+    w.add("label_1.out", 600, f"Processed prompts: {bar}")
+    w.add("sacct.txt", None, row, channel="host", job="40120_1")
+    assert verdict(w)[0] == cause
+
+
 def test_sleep_and_wake_are_work(b: ModuleType) -> None:
     """An engine that sleeps for a trainer and wakes again is well, though no request is seen."""
     w = b.World()
