@@ -13,7 +13,7 @@ from ..model import Event, Samples, Scope, StampForm
 from ..parsers import prose
 from ..sources import REPLICA
 from . import placing_kills as kills
-from .entities import CLUSTER_NAME, ENGINE_CHANNELS, ENGINE_COMM, LOG_CHANNELS, Entities, stated
+from .entities import CLUSTER_NAME, ENGINE_CHANNELS, ENGINE_COMM, LOG_CHANNELS, Entities, names_of, stated
 from .placing_kills import KILL_S, Log
 
 _HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
@@ -42,6 +42,7 @@ def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
     """All entities of a bundle: what events state, then the owners that can be concluded."""
     entities = stated(events)
     _join_short_ids(entities, events, samples)
+    _join_bare_containers(entities, events)
     kills.join_signalled(entities, events)
     kills.join_restarted(entities, events)
     _place_files(entities, events, samples)
@@ -57,6 +58,15 @@ def _join_short_ids(entities: Entities, events: Sequence[Event], samples: Sequen
         full = [known for known in whole if known.startswith(name) and known != name]
         if len(full) == 1:
             entities.join(f"cid:{full[0]}", f"cid:{name}", "stated")
+
+
+def _join_bare_containers(entities: Entities, events: Sequence[Event]) -> None:
+    """A container's state, pasted without its pod, is of the only pod whose events and states name such a container."""
+    told = [event.scope for event in events if event.channel == "k8s" and event.scope.container]
+    for name in sorted({scope.container for scope in told if names_of(scope) == (f"ctr:{scope.container}",)}):
+        pods = {scope.pod for scope in told if scope.container == name and scope.pod}
+        if len(pods) == 1:
+            entities.join(f"pod:{pods.pop()}", f"ctr:{name}", "only_candidate")
 
 
 @dataclass(slots=True)

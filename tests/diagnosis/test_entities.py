@@ -443,3 +443,15 @@ def test_the_two_streams_of_one_job(b: ModuleType, one: str, other: str, joined:
     w.add(other, 100, "slurmstepd: error: *** JOB 4711 ON gpu-node-7 CANCELLED DUE TO TIME LIMIT ***")
     entities = w.case().entities
     assert entities.same(f"file:{one}", f"file:{other}") is joined
+
+
+@pytest.mark.parametrize(("others", "joined"), [((), True), (("summary-0",), False)], ids=["one pod", "two with such a container"])
+def test_a_container_without_its_pod(b: ModuleType, others: tuple[str, ...], joined: bool) -> None:
+    """A pasted piece of a status names no pod; events that name such a container say which one, if only one has it."""
+    w = b.World()
+    w.add("status.yaml", 100, "container vllm terminated: reason=Error exit_code=137", "container_terminated", "k8s",
+          Scope(container="vllm"), exit_code=137, reason="Error")  # fmt: skip
+    for pod in ("chat-7c6c5cc96f-vd8zk", *others):
+        w.probe_kill("events.txt", 70, name=pod)
+    case = w.case()
+    assert case.entities.same("ctr:vllm", "pod:chat-7c6c5cc96f-vd8zk") is joined
