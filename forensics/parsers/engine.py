@@ -29,7 +29,7 @@ _ACCESS = re.compile(
     r'(?:\S+:\d+|-) - "(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status>\d{3})\b.*'
 )
 _GIN = re.compile(
-    r'\[GIN\] \d{4}/\d\d/\d\d - \d\d:\d\d:\d\d \| +(?P<status>\d{3}) \|[^|]*\|[^|]*\| +(?P<method>[A-Z]+) +'
+    r'\[GIN\] (?:\d{4}/\d\d/\d\d - \d\d:\d\d:\d\d )?\| +(?P<status>\d{3}) \|[^|]*\|[^|]*\| +(?P<method>[A-Z]+) +'
     r'"(?P<path>/(?:api/(?:chat|generate|embed)|v1/)[^"]*)"'
 )
 """Ollama's access line, which is that of the Go framework: only calls of a model tell an engine at work."""

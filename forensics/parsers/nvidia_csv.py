@@ -121,7 +121,7 @@ def _sniff(head: Head) -> int:
     lines = [line for line in head.lines[:120] if line.strip()]
     if any(columns_of(line) for line in lines[:60]):
         return 95
-    rows = [line for line in lines if "," in line]
+    rows = [line for line in lines if "," in line and line[0] != "#"]  # people note beside the rows what they are
     if len(rows) < 2 or len(rows) < 0.4 * len(lines):
         return 0
     ours = mostly(_begins_with_a_time, rows, 0.8) or mostly(_is_row, rows, 0.8)

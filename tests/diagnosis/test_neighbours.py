@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
@@ -27,6 +28,28 @@ def test_a_second_process_on_the_card_is_foreign(b: ModuleType) -> None:
     case = w.case()
     found = [f for f in neighbours.rules(case, case.deaths[0]) if f.signature == "derived.foreign_process"]
     assert [f.fields["foreign_name"] for f in found] == ["python3"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "hours_off", "doubt_s", "foreign"),
+    [("VLLM::EngineCore", 0, 0.0, "python3"), ("VLLM::EngineCore", 2, 0.0, ""), ("VLLM::EngineCore", 2, 50_400.0, "python3"),
+     ("/usr/bin/ollama", 0, 0.0, "/usr/bin/ollama")],
+    ids=["beside a larger one", "after the end", "the table's zone is open", "another engine beside a nameless one"],
+)  # fmt: skip
+def test_a_larger_neighbour(b: ModuleType, engine: str, hours_off: int, doubt_s: float, foreign: str) -> None:
+    """The engine's name tells its process from a larger one; a table whose zone is open is not asked when it was."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 300)
+    for name, pid, mib in ((engine, 40122, 9_000), ("python3", 99120, 14_000)):
+        scope = b.Scope(gpu="0", pid=pid, process=name)
+        w.series("gpu_process_memory_mib", [(hours_off * 3600 + 250 + 10 * i, mib) for i in range(8)], "apps.csv", scope)
+    w.samples[:] = [replace(column, doubt_s=doubt_s) for column in w.samples]
+    case = w.case()
+    told = [f for f in neighbours.rules(case, case.deaths[0]) if f.signature == "derived.foreign_process"]
+    assert [f.fields["foreign_name"] for f in told] == [foreign] * bool(foreign)
+    assert all((f.time.utc_s is None) is (doubt_s > 0) for f in told)
 
 
 @pytest.mark.parametrize(("grows_at", "line"), [(3600, 61), (None, 1)])

@@ -292,6 +292,17 @@ def test_a_stamp_in_brackets() -> None:
     assert unwrap("[2026-05-12 10:41:00] Load weight end.").channel == "engine"
 
 
+def test_the_headers_of_ollama() -> None:
+    """Go's `slog` with the file that speaks, and the access line of its web framework; others' `slog` is nobody's."""
+    record = unwrap('time=2026-05-12T08:31:02.771+02:00 level=WARN source=sched.go:722 msg="no room" gpu=GPU-1')
+    assert (record.text, record.level, record.channel) == ('msg="no room" gpu=GPU-1', "WARNING", "engine")
+    assert [stamp.form for stamp in record.stamps] == [StampForm.INSTANT]
+    record = unwrap('[GIN] 2026/05/12 - 08:31:10 | 200 |  2.5s |  127.0.0.1 | POST     "/api/chat"')
+    assert record.text == '[GIN] | 200 |  2.5s |  127.0.0.1 | POST     "/api/chat"'
+    assert [stamp.form for stamp in record.stamps] == [StampForm.LOCAL]
+    assert unwrap('time=2026-05-12T08:31:02.771+02:00 level=WARN msg="slow" attempt=3').envelopes == ()
+
+
 @pytest.mark.parametrize(("line", "level", "text"), [
     ("(EngineCore_DP0 pid=117) ERROR torch.OutOfMemoryError: CUDA out of memory.", "ERROR", "torch.OutOfMemoryError: CUDA out of memory."),
     ("(EngineCore_DP0 pid=117) ERROR     self.model = load()", "ERROR", "    self.model = load()"),

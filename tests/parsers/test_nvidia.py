@@ -336,3 +336,16 @@ def test_recognition() -> None:
         form = identify(make_head("x", text.encode(), True), FORMATS)
         assert form is not None
         assert form.name == name
+
+
+def test_rows_between_remarks() -> None:
+    """The command stands above rows without a header, and a remark below them; both hold commas."""
+    text = """# cron, 1/min: nvidia-smi --query-compute-apps=timestamp,pid,process_name,used_gpu_memory --format=csv,noheader
+2026/05/12 08:32:00.104, 40122, /opt/engine, 9146 MiB
+2026/05/12 08:33:00.098, 40122, /opt/engine, 9146 MiB
+2026/05/12 08:33:00.098, 47710, /usr/bin/python3, 14562 MiB
+# 24564 MiB in all, 338 MiB reserved
+"""
+    form = identify(make_head("apps.txt", text.encode(), True), FORMATS)
+    assert form is not None
+    assert form.name == "nvidia.csv"

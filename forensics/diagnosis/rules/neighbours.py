@@ -10,12 +10,14 @@ it either, although nobody holds it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import median
 
 import regex
 
-from ...model import Event, Finding, Samples
+from ...model import Basis, Event, Finding, Samples, Timestamp
 from .. import ledger, rank
 from ..case import Case, conclude
 from ..model import Death, Life, Phase
@@ -32,9 +34,12 @@ NEAR_S = 3600.0
 """A list of processes so far from the failure shows another time."""
 SAME_SIZE = 0.03
 """Two readings of one amount differ by what is rounded and what the firmware keeps."""
-_ENGINE = regex.compile(
-    r"(?i)vllm|enginecore|workerproc|sglang|ray::|text-generation|trtllm|tensorrt|llama|lmdeploy|triton|ollama|pt_main_thread"
-)
+_PROGRAMS = {
+    "vllm": "vllm|enginecore|workerproc", "sglang": "sglang", "tgi": "text-generation", "ollama": "ollama|llama",
+    "llamacpp": "llama", "lmdeploy": "lmdeploy", "trtllm": "trtllm|tensorrt|triton",
+}  # fmt: skip
+"""What the processes of each engine may be called, by the family of its messages."""
+_ENGINE = regex.compile(rf"(?i)ray::|pt_main_thread|{'|'.join(_PROGRAMS.values())}")
 _NAMELESS = regex.compile(r"(?:/usr(?:/local)?/bin/|/opt/venv/bin/)?python[\d.]*|-|\[.*\]|\[?N/?A\]?|")
 """What an engine may be called as well."""
 
@@ -52,17 +57,23 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
 
 
 def _beside_it(case: Case, death: Death) -> Iterator[Finding]:
-    """Processes beside the largest one on the same GPU, from the moment when they were first seen."""
+    """Processes beside the engine's on the same GPU, from the moment when they were first seen.
+
+    The engine's is the largest that bears the name of the one that failed, else the largest of all. Where the engine's clock is sure
+    and the table's zone is not, nothing says when in the run it was: then the rows count, and have no time.
+    """
     by_gpu: dict[str, list[Samples]] = {}
     for column in case.samples:
         if column.name == "gpu_process_memory_mib" and len(column.values):
             by_gpu.setdefault(column.scope.gpu, []).append(column)
     for gpu in sorted(by_gpu):
         columns = sorted(by_gpu[gpu], key=lambda s: -max(s.values))
-        for column in columns[1:]:
-            points = [p for p in points_of(column) if not death.time_s or p[0] <= death.time_s + 600.0]
-            seen = bool(points) and (not death.time_s or points[0][0] <= death.time_s <= points[-1][0] + 600.0)
-            apart = bool(points) and columns[0].scope.process != column.scope.process
+        own = next((c for c in columns if _bears_name(death.life, c.scope.process)), columns[0])
+        for column in columns:
+            when = None if _is_apart(column, death) else death.time_s
+            points = [p for p in points_of(column) if not when or p[0] <= when + 600.0]
+            seen = bool(points) and (not when or points[0][0] <= when <= points[-1][0] + 600.0)
+            apart = own.scope.process != column.scope.process
             if seen and apart and max(column.values) >= MIN_FOREIGN_MIB:
                 onset, level = _growth(points)
                 fields = {
@@ -71,7 +82,21 @@ def _beside_it(case: Case, death: Death) -> Iterator[Finding]:
                     "foreign_peak_mib": max(value for _, value, _ in points),
                     **({"foreign_level_mib": level} if level is not None else {}),
                 }
-                yield conclude("foreign_process", event_at(column, onset), fields)
+                event = event_at(column, onset)
+                if death.time_s and when is None:
+                    event = replace(event, time=Timestamp(None, math.inf, Basis.FILE_ORDER))
+                yield conclude("foreign_process", event, fields)
+
+
+def _bears_name(life: Life | None, process: str) -> bool:
+    families = {f.signature.partition(".")[0] for f in life.findings} if life is not None else set()
+    return any(regex.search(_PROGRAMS[family], process.lower()) for family in families & _PROGRAMS.keys())
+
+
+def _is_apart(column: Samples, death: Death) -> bool:
+    """True where a series may be hours off against the end of a run whose own clock is sure."""
+    life = death.life
+    return life is not None and column.doubt_s > NEAR_S + max(e.time.uncertainty_s for e in (life.start, life.end))
 
 
 def _growth(points: Sequence[Point]) -> tuple[Point, float | None]:

@@ -25,7 +25,7 @@ from .container import (
     slurm,
     slurm_daemon,
 )
-from .engine import c10, glog, process, rank_prefix, ray, sglang, tracing, uvicorn, vllm
+from .engine import c10, gin, glog, process, rank_prefix, ray, sglang, slog, tracing, uvicorn, vllm
 from .identity import channel_of
 from .journal import (
     journal_full,
@@ -83,6 +83,8 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     ("journal-note", journal_note),
     ("klog", klog),
     ("logrus", logrus),
+    ("slog", slog),
+    ("gin", gin),
     ("autoheal", autoheal),
     ("go-log", go_log),
     ("slurm", slurm),
@@ -103,6 +105,7 @@ _BEGINS = {
     "dmesg-delta": r"[\[<a-z]", "dmesg-names": "[a-z]", "kmsg": r"[\d ]", "journal-short": r"[<\p{L}\d]",
     "kernel-unstamped": "[A-Za-z0-9]",
     "journal-full": "[A-Z]", "journal-unix": "1", "journal-note": "[░-]", "klog": "[A-Z]", "logrus": "t",
+    "slog": "t", "gin": r"\[",
     "autoheal": r"\d", "go-log": r"\d", "slurm": "s", "slurm-daemon": r"\[",
     "process": r"\(", "sglang": r"\[", "c10": r"\[", "glog": "[IWEF]", "rank": r"\[", "uvicorn": "[A-Z]",
 }  # fmt: skip

@@ -195,3 +195,34 @@ def tracing(text: str) -> Layer | None:
         return None
     level = {"WARN": "WARNING", "TRACE": "DEBUG"}.get(found["level"], found["level"])
     return Layer(found["rest"], channel="engine", level=level, logger=found["target"])
+
+
+_SLOG = re.compile(
+    r"time=(?P<stamp>\d{4}-\d\d-\d\dT\S{8,24}) level=(?P<level>DEBUG|INFO|WARN|ERROR)(?:[+-]\d+)? "
+    r"source=(?P<file>[\w.-]+\.go:\d+) (?P<rest>msg=.*)",
+    re.DOTALL,
+)
+
+
+def slog(text: str) -> Layer | None:
+    """`time=2026-05-12T08:31:02.771+02:00 level=INFO source=sched.go:722 msg="…" key=value` of Ollama, since 0.1.21.
+
+    The keys behind the message are part of it: signatures read them.
+    """
+    found = _SLOG.fullmatch(text)
+    if not found:
+        return None
+    stamp, level = stamps.iso(found["stamp"], "engine"), found["level"].replace("WARN", "WARNING")
+    return Layer(found["rest"], stamp, "engine", level=level, logger=found["file"])
+
+
+_GIN = re.compile(r"\[GIN\] (?P<day>\d{4}/\d\d/\d\d) - (?P<hms>\d\d:\d\d:\d\d) (?P<rest>\|.*)", re.DOTALL)
+
+
+def gin(text: str) -> Layer | None:
+    """`[GIN] 2026/05/12 - 08:31:10 | 200 | …`, the access line of Ollama's web framework: local time, no zone."""
+    found = _GIN.fullmatch(text)
+    if not found:
+        return None
+    stamp = stamps.iso(f"{found['day'].replace('/', '-')} {found['hms']}", "engine")
+    return Layer(f"[GIN] {found['rest']}", stamp, "engine")
