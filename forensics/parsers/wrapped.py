@@ -39,6 +39,9 @@ _HEADER = regex.compile(
 """How the first line of a message begins, in all that people copy out of a terminal."""
 _MESSAGE = regex.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)\b(?: ?\(|: )")
 _BULLET = regex.compile(r"[-*•+#=]+ |-- |\d{1,3}[.)] |```|~~~|File \"")
+_ALLOCATION = regex.compile(r"out of memory\. Tried to allocate \S+ ")
+_ALLOCATION_END = "unallocated"
+MAX_PIECES = 8
 _QUOTE = regex.compile(r"(?:> ?)*[ \t]*")
 _LONG = regex.compile(
     r"(?:Error|Exception)\b(?: ?\(|: )"
@@ -58,7 +61,7 @@ def unfolded(head: Head, data: bytes) -> bytes | None:
     if not width and not filled:
         return None
     lines = data.decode("utf-8", "surrogateescape").split("\n")
-    joined = _at_width(lines, width, _beginnings(head.lines, width)) if width else _filled(lines)
+    joined = _at_width(lines, width, _beginnings(head.lines, width)) if width else _allocations(_filled(lines))
     return "\n".join(joined).encode("utf-8", "surrogateescape") if joined != lines else None
 
 
@@ -152,6 +155,28 @@ def _filled(lines: Sequence[str]) -> list[str]:
         for index, group in groups:
             joined[index] = _quote(lines[index]) + " ".join(group)
             joined[index + 1 : index + len(group)] = [""] * (len(group) - 1)
+    return joined
+
+
+def _allocations(lines: Sequence[str]) -> list[str]:
+    """Join torch's message about a failed allocation, which is known by its end, wherever and how often it was broken.
+
+    It is the longest message that people paste, and they break it by hand at the width of their form.
+    """
+    joined = list(lines)
+    for index, line in enumerate(lines):
+        if not _ALLOCATION.search(line) or _ALLOCATION_END in line:
+            continue
+        group = [line.rstrip()]
+        for further in lines[index + 1 : index + 1 + MAX_PIECES]:
+            text = further[len(_quote(further)) :].strip()
+            if not text or _HEADER.match(text) or _MESSAGE.match(text) or _BULLET.match(text):
+                break
+            group.append(text)
+            if _ALLOCATION_END in text:
+                joined[index] = " ".join(group)
+                joined[index + 1 : index + len(group)] = [""] * (len(group) - 1)
+                break
     return joined
 
 

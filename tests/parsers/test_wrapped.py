@@ -150,3 +150,15 @@ def test_the_table_of_free_is_not_folded() -> None:
     """Its head and its row are both 80 wide; between the prompts of a session that looks like a terminal's width."""
     table = f"{'total':>20}{'used':>12}{'free':>12}{'shared':>12}{'buff/cache':>12}{'available':>12}\nMem:{31844:>16}{1207:>12}{29102:>12}{4:>12}{1534:>12}{30112:>12}\n"
     assert unfolded(f"me@box:~$ free -m\n{table}Swap:           8191           0        8191\nme@box:~$ uname -r\n6.8.0\n") is None
+
+
+def test_a_failed_allocation_broken_by_hand() -> None:
+    """Torch's message is known by its end, at whatever widths it was broken; what was cut off before it stays alone."""
+    error = LOG.splitlines()[2]
+    first, rest = error[:140].rsplit(" ", 1)[0], error[len(error[:140].rsplit(" ", 1)[0]) + 1 :]
+    pieces = [first, rest[:60].rsplit(" ", 1)[0]]
+    pieces.append(rest[len(pieces[1]) + 1 :])
+    joined = unfolded("\n".join([*LOG.splitlines()[:2], *pieces, "and then I stopped it", ""]))
+    assert joined is not None
+    assert joined.split("\n")[2:6] == [error, "", "", "and then I stopped it"]
+    assert unfolded("\n".join([*LOG.splitlines()[:2], *pieces[:2], "and then I stopped it", ""])) is None

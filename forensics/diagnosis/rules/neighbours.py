@@ -59,8 +59,9 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
 def _beside_it(case: Case, death: Death) -> Iterator[Finding]:
     """Processes beside the engine's on the same GPU, from the moment when they were first seen.
 
-    The engine's is the largest that bears the name of the one that failed, else the largest of all. Where the engine's clock is sure
-    and the table's zone is not, nothing says when in the run it was: then the rows count, and have no time.
+    The engine's is the largest that bears the name of the one that failed, else the largest of all. Where the
+    engine's clock is sure and the table's zone is not, nothing says when in the run it was: then the rows count, and
+    have no time.
     """
     by_gpu: dict[str, list[Samples]] = {}
     for column in case.samples:
