@@ -174,6 +174,8 @@ def _allocations(lines: Sequence[str]) -> list[str]:
                 break
             group.append(text)
             if _ALLOCATION_END in text:
+                if len(group) > 2 and len({len(piece) for piece in group[:-1]}) == 1:
+                    break  # a terminal's width: it breaks words
                 joined[index] = " ".join(group)
                 joined[index + 1 : index + len(group)] = [""] * (len(group) - 1)
                 break
