@@ -19,7 +19,7 @@ _WORDS = regex.compile(r"'[^']*'|\"[^\"]*\"|[^\s|;>&]+|[|;>&]")
 _WITH_VALUE = frozenset({
     "-n", "--namespace", "-c", "--container", "-l", "--selector", "--tail", "--since", "--since-time", "--context",
     "--kubeconfig", "-s", "--server", "--cluster", "--user", "--limit-bytes", "-o", "--output", "--target", "-p", "-i",
-    "-F", "-J",
+    "-F", "-J", "--format", "--type",
 })  # fmt: skip
 _NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 _ID = regex.compile(r"(?:sha256:)?[0-9a-f]{12,64}")
@@ -54,7 +54,8 @@ def owner_of(command: str) -> Scope:
             name = given[1] if len(given) > 1 else ""
             return Scope(container=name) if _NAME.fullmatch(name) and word != "crictl" else Scope()
         if word in _RUNTIMES and "inspect" in words[index + 1 : index + 3]:
-            given = _positional(_until_pipe(words[index + 1 :]), flags=set())[0]
+            asked = ["--format" if other == "-f" else other for other in _until_pipe(words[index + 1 :])]
+            given = _positional(asked, flags=set())[0]
             named = given[-1] if len(given) > 1 and word != "crictl" else ""
             return Scope(container=named) if _NAME.fullmatch(named) and not _ID.fullmatch(named) else Scope()
         if word == "ssh":

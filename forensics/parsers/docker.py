@@ -18,6 +18,7 @@ import regex
 from .. import stamps
 from ..model import Event, Locator, Parsed, RawStamp, Scope, StampForm
 from ..sources import Format, Head, mostly
+from . import healthchecks
 from .json_yaml import read_json
 from .k8s_objects import quoted
 from .k8s_values import instant_at, known, shown, terminated_text
@@ -187,6 +188,8 @@ def read_inspect(text: str, source: str) -> Parsed:
                 events += _crictl_inspected(object_at(entry, "status"), source)
             elif isinstance(entry, Object) and "FailingStreak" in entry:
                 events += _health_log(entry, Scope(), source)
+            elif isinstance(entry, Object) and healthchecks.is_inspected(entry):
+                events += healthchecks.inspected(entry, Scope(), source)
             elif isinstance(entry, Object):
                 events += task_events(entry, source)
     return quoted(events, lines)
@@ -239,6 +242,9 @@ def _inspected(entry: Object, source: str) -> Iterator[Event]:
     reason = "OOMKilled" if killed is True else ""
     yield from _ends(state, ("StartedAt", "FinishedAt"), scope, source, code, reason, last_state=running)
     yield from _health_log(object_at(state, "Health"), scope, source)
+    yield from healthchecks.inspected(
+        object_at(entry, "Config", "Healthcheck"), scope, source, text_at(entry, "Config", "Image")
+    )
 
 
 def _ends(
@@ -292,7 +298,7 @@ def _sniff_inspect(head: Head) -> int:
         return 0
     docker = '"ExitCode"' in text and ('"OOMKilled"' in text or ('"State"' in text and '"HostConfig"' in text))
     crictl = '"CONTAINER_' in text and '"finishedAt"' in text and '"metadata"' in text
-    health = '"FailingStreak"' in text and '"Log"' in text
+    health = ('"FailingStreak"' in text and '"Log"' in text) or ('"Test"' in text and '"Interval"' in text)
     return 96 if docker or crictl or health or is_task_states(text) else 0
 
 

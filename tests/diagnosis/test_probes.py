@@ -255,6 +255,25 @@ def test_autoheal_restarts_another_container(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "healthy"
 
 
+@pytest.mark.parametrize(("worked", "line"), [(False, 1), (True, 3)], ids=["a loop of loads", "a run that worked"])
+def test_a_loop_begins_with_its_first_kill(b: ModuleType, worked: bool, line: int) -> None:
+    """The laps before the one whose log is there are the same loop, unless the container had come to work."""
+    w = b.World()
+    scope = Scope(container="chat")
+    for second in (0, 300, 600):
+        w.add("heal.log", second, "Container /chat (5e0d7a91c3b2) found to be unhealthy - Restarting container now with 10s"
+              " timeout", channel="container", scope=Scope(container="autoheal"))  # fmt: skip
+    if worked:
+        w.answer("chat.log", 450, scope=scope)
+    w.start("chat.log", 480, scope, loaded=False)
+    w.add("chat.log", 590, "Loading safetensors checkpoint shards:  51% Completed | 19/37 [01:21<01:10, 3.57s/it]", scope=scope)
+    w.start("chat.log", 620, scope, loaded=False)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "probe_restart_storm"
+    assert found.first_cause is not None
+    assert found.first_cause.locator.line == line
+
+
 def test_podman_kills_a_loading_container(b: ModuleType) -> None:
     """Three failures in a row, then a kill, in a unit that runs the container: the budget is the Quadlet's."""
     w = b.World()

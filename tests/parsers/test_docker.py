@@ -265,3 +265,19 @@ def test_docker_ps_without_its_columns(row: str, told: tuple[str, int | None] | 
     assert [(e.fields["status"], e.fields.get("exit_code"), e.scope.container) for e in read] == (
         [(*told, "chat")] if told else []
     )
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["a piece by itself", "in the whole"])
+def test_the_health_check_of_a_container(alone: bool) -> None:
+    """`Config.Healthcheck` is in nanoseconds, and what is not set has docker's defaults; `NONE` is none."""
+    check = {"Test": ["CMD", "curl", "-f", "localhost:8000/health"], "StartPeriod": 90_000_000_000, "Retries": 4}
+    check |= {"Interval": 20_000_000_000}
+
+    def fields_of(check: dict[str, object]) -> list[dict[str, object]]:
+        whole = {"Id": CID, "Name": "/chat", "State": {"Status": "running", "Running": True}, "Config": {"Healthcheck": check}}
+        events = docker.read_inspect(json.dumps(check if alone else [whole]), "inspect.json").events
+        return [{k: v for k, v in e.fields.items() if k.startswith("health_")} for e in events if e.kind == "pod_spec"]
+
+    told = {"health_delay_s": 90.0, "health_period_s": 20.0, "health_timeout_s": 30.0, "health_failure": 4}
+    assert fields_of(check) == [told]
+    assert fields_of({"Test": ["NONE"], "Interval": 0}) == []

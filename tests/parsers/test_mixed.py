@@ -172,6 +172,7 @@ def test_the_command_says_whose_log_it_is(tmp_path: Path) -> None:
         ("docker logs --tail 50 chat", Scope(container="chat")),
         ("docker ps -a", Scope()),
         ("docker inspect -f '{{json .State}}' chat", Scope(container="chat")),
+        ("docker inspect chat --format '{{json .Config.Healthcheck}}'", Scope(container="chat")),
         ("docker inspect", Scope()),
         ("docker inspect 5e0d7a91c3b2", Scope()),
         ("ssh ops@gpu-node-7 'dmesg -T | tail'", Scope(host="gpu-node-7")),

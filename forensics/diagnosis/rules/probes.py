@@ -55,7 +55,8 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     if load is not None:
         fields.update(load)
     fields.update(_answered(case, death, probe))
-    yield conclude(f"probe_kill_{phase}", kill.event, fields, (kill,))
+    earlier = _laps_before(case, death, kill) if phase == "loading" else ()
+    yield conclude(f"probe_kill_{phase}", kill.event, fields, (*earlier, kill))
     needed = fields.get("load_time_s")
     if phase == "loading" and budget is not None and needed is not None and needed > budget and spec is not None:
         period = float(spec.fields.get(f"{probe}_period_s") or 10)
@@ -63,6 +64,19 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         if spec.fields.get(f"{probe}_failure") != 1:  # one span is granted: there is no count to raise
             fields["failure_threshold_needed"] = int(-(-(1.2 * needed - delay) // period))
         yield conclude("probe_budget_short", spec, fields, (kill,))
+
+
+def _laps_before(case: Case, death: Death, kill: Finding) -> tuple[Finding, ...]:
+    """Kills of the same container in the loop that this one goes on with, whose runs the bundle does not show.
+
+    They are the same thing, and the first of them is where it began; not behind a run that came to work.
+    """
+    if kill.signature not in HEALTH_KILLS or kill.time.utc_s is None:
+        return ()
+    worked = [life.end.time.utc_s or 0.0 for life in case.lives_of(death.entity) if _worked(life)]
+    begin_s = max([kill.time.utc_s - ONE_INCIDENT_S, *(end for end in worked if end < kill.time.utc_s)])
+    named = (f for f in case.named(kill.signature) if _names(case, f, death) and f is not kill)
+    return tuple(f for f in named if f.time.utc_s is not None and begin_s < f.time.utc_s < kill.time.utc_s)
 
 
 def _budget_met(case: Case, death: Death) -> Iterator[Finding]:
