@@ -55,15 +55,23 @@ def doubt_s(finding: Finding) -> float:
 def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """One finding a fact: the same thing said by several sources, or several times in a row, counts once.
 
-    Of copies, the one with the smallest uncertainty stays, then the earliest.
+    Of copies, the one with the smallest uncertainty stays, then the earliest; in one file, the first.
     """
     kept: list[Finding] = []
     ordered = sorted(findings, key=lambda f: (doubt_s(f), f.time.utc_s or 0.0, f.locator.source, f.locator.order))
     for finding in ordered:
-        if not any(same_fact(other, finding) for other in kept):
+        twin = next((n for n, other in enumerate(kept) if same_fact(other, finding)), None)
+        if twin is None:
             kept.append(finding)
+        elif _stands_before(finding, kept[twin]):
+            kept[twin] = finding
     kept.sort(key=order)
     return tuple(kept)
+
+
+def _stands_before(one: Finding, other: Finding) -> bool:
+    """True for the line above in one file: that it has no stamp of its own makes it no later."""
+    return one.locator.source == other.locator.source and one.locator.order < other.locator.order
 
 
 def same_fact(one: Finding, other: Finding) -> bool:

@@ -32,7 +32,7 @@ def health_fields(
 
 
 def inspected(check: Object, scope: Scope, source: str, image: str = "") -> Iterator[Event]:
-    """The check that docker inspect tells (`Config.Healthcheck`, in nanoseconds), as a piece of the container's spec."""
+    """The check that docker inspect tells (`Config.Healthcheck`, in nanoseconds), as a piece of a spec."""
     if strings_at(check, "Test")[:1] in ((), ("NONE",)):
         return
     delay_s, period_s, timeout_s = (_seconds(dig(check, key)) for key in ("StartPeriod", "Interval", "Timeout"))
