@@ -87,6 +87,7 @@ _LEDGER = (
     "layers_requested",
     "layers_fitting",
     "gpu_available_gib",
+    "needed_full_gib",
     # TensorRT-LLM
     "engine_size_mib",
     "free_before_kv_gib",
@@ -235,7 +236,7 @@ def _configuration(case: Case, life: Life, facts: dict[str, Any]) -> None:
 
 
 def _at_death(case: Case, incident: Incident, life: Life, facts: dict[str, Any]) -> None:
-    """What the engine dumped when it failed: the load, and the size of the step that it was computing.
+    """What the engine dumped when it failed: the load, the size of its step; and how far a batch of prompts got.
 
     Where it dumped nothing, the load that it reported last before an allocation failed.
     """
@@ -248,6 +249,7 @@ def _at_death(case: Case, incident: Incident, life: Life, facts: dict[str, Any])
     steps = [f.fields["scheduled_tokens"] for f in life.findings if "scheduled_tokens" in f.fields]
     if steps:
         facts["scheduled_tokens"] = steps[-1]
+    facts.update(next((f.fields for f in reversed(life.findings) if f.signature == "vllm.batch_progress"), {}))
 
 
 def _specification(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
@@ -312,11 +314,15 @@ def _probes(spec: Mapping[str, Any], facts: dict[str, Any]) -> None:
 
 
 def _curves(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
-    """Peaks of the GPU memory curves that concern the incident."""
+    """Peaks of the curves that concern the incident: GPU memory, and the KV cache."""
     peaks = [t for t in case.trends if t.name == "gpu_memory_used_mib" and t.points > 1]
     own = [t for t in peaks if case.entities.same(t.entity, incident.entity)] or peaks
     if own:
         facts["gpu_memory_peak_mib"] = max(t.maximum for t in own)
+    usage = [t for t in case.trends if t.name == "kv_cache_usage_pct"]
+    own = [t for t in usage if case.entities.same(t.entity, incident.entity)] or usage
+    if own:
+        facts["kv_cache_usage_peak_pct"] = max(t.maximum for t in own)
     counts.of_preemptions(case, incident, facts)
     counts.of_pool(case, facts)
 

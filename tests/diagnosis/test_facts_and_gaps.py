@@ -494,3 +494,23 @@ def test_the_accounting_of_a_job_has_its_memory(b: ModuleType) -> None:
         w.add("sacct.txt", None, f"{job} vllm CANCELLED", channel="host", job=job, requested_memory_kib=8 << 20, max_rss_kib=kib)
     facts = w.diagnosis().key_facts
     assert (facts["job_id"], facts["requested_memory_kib"], facts["max_rss_kib"]) == (40122, 8 << 20, 5 << 20)
+
+
+def test_how_far_a_batch_of_prompts_got(b: ModuleType) -> None:
+    """The last bar before the end counts."""
+    w = b.World()
+    w.start("label.out", 0)
+    for second, bar in ((100, "  5%|▌         | 205/4096"), (900, " 62%|██████▎   | 2540/4096")):
+        w.add("label.out", second, f"Processed prompts: {bar} [05:05<03:07,  8.32it/s]")
+    w.fail("label.out", 910)
+    facts = w.diagnosis().key_facts
+    assert (facts["prompts_done"], facts["prompts_total"]) == (2540, 4096)
+
+
+def test_how_full_the_kv_cache_was_at_most(b: ModuleType) -> None:
+    """Also where nothing died of it."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 200)
+    w.series("kv_cache_usage_pct", [(70 + 10 * n, 12.0 + n) for n in range(6)], "a")
+    assert w.diagnosis().key_facts["kv_cache_usage_peak_pct"] == 17.0

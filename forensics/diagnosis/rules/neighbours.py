@@ -81,6 +81,7 @@ def _beside_it(case: Case, death: Death) -> Iterator[Finding]:
                     "foreign_pid": column.scope.pid,
                     "foreign_name": column.scope.process,
                     "foreign_peak_mib": max(value for _, value, _ in points),
+                    "own_peak_mib": max(own.values),
                     **({"foreign_level_mib": level} if level is not None else {}),
                 }
                 event = event_at(column, onset)
