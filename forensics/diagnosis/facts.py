@@ -321,7 +321,7 @@ def _curves(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
         facts["gpu_memory_peak_mib"] = max(t.maximum for t in own)
     usage = [t for t in case.trends if t.name == "kv_cache_usage_pct"]
     own = [t for t in usage if case.entities.same(t.entity, incident.entity)] or usage
-    if own:
+    if own and "kv_cache_usage_pct" not in facts:
         facts["kv_cache_usage_peak_pct"] = max(t.maximum for t in own)
     counts.of_preemptions(case, incident, facts)
     counts.of_pool(case, facts)
