@@ -240,3 +240,16 @@ def test_a_start_typed_behind_a_stop_is_the_next_run(b: ModuleType, typed: str, 
     lives = w.case().lives
     assert len(lives) == runs
     assert (lives[-1].fatal is not None) == (runs == 2)
+
+
+@pytest.mark.parametrize(("told", "runs"), [("4711", 2), ("8250", 1), ("", 1)], ids=["of these", "of another", "of none"])
+def test_the_jobs_of_a_program_are_no_runs(b: ModuleType, told: str, runs: int) -> None:
+    """A program has jobs as well, and says when one starts; what the scheduler tells of are a script's headers."""
+    w = b.World()
+    w.start("a", 0)
+    for second, job in ((100, 4710), (200, 4711)):
+        w.add("a", second, f"job {job} started on worker 3")
+        w.answer("a", second + 5)
+    if told:
+        w.add("sacct.txt", None, f"{told}|chat|COMPLETED|0:0", channel="host", job=told)
+    assert len(w.case().lives) == runs
