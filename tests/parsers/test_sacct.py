@@ -82,6 +82,8 @@ JobID               State    Elapsed     MaxRSS
 """
     told = {"job": "40122", "elapsed_s": 3621, "max_rss_kib": 100588412}
     assert [event.fields for event in sacct.read(table, "x").events] == [told, told]
+
+
 def test_a_rule_that_is_out_of_line() -> None:
     """Somebody widened a column and left the rule as it was: cells still end where their names end."""
     table = """\
