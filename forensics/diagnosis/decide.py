@@ -7,7 +7,22 @@ from dataclasses import replace
 
 from ..model import Event, Finding, Locator, Samples, Source
 from ..signatures import Library
-from . import bystanders, engines, facts, gaps, impact, jobs, ledger, lives, placing, platforms, rank, rules, trends
+from . import (
+    bystanders,
+    engines,
+    facts,
+    gaps,
+    impact,
+    jobs,
+    ledger,
+    lives,
+    placing,
+    platforms,
+    rank,
+    rules,
+    trends,
+    written,
+)
 from . import deaths as death_stage
 from . import evidence as evidence_stage
 from . import nodes as node_stage
@@ -84,6 +99,7 @@ def build_case(
     library: Library,
 ) -> Case:
     """Index the facts and derive entities, lives, deaths and trends from them."""
+    findings = written.quoted(sources, findings, frozenset())
     joined = placing.build(events, samples)
     at: dict[tuple[str, int], list[Finding]] = {}
     hits: dict[str, list[Finding]] = {}
@@ -103,6 +119,9 @@ def build_case(
             specs[joined.of(event)] = event
     phases = {s.id: s.phase for s in library.signatures.values() if s.phase}
     found_lives = lives.build(events, at, phases, samples, joined)
+    if old := written.of_another_day(sources, events, found_lives):
+        findings = written.quoted(sources, findings, old)
+        return build_case(sources, written.as_talk(events, old), samples, findings, library)
     witnesses = frozenset(s.id for s in library.signatures.values() if s.witness)
     known_jobs = jobs.known(events, findings)
     machines = node_stage.build(events, sources, joined)

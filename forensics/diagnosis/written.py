@@ -1,0 +1,95 @@
+"""What people wrote beside what machines printed: texts of another day, and talk of an error that a log shows.
+
+A text that a person wrote (`notes`) may be a draft about an old incident, kept beside a log of today; its pasted lines
+are true, and are history. And a sentence that names an error which a program's own output holds is talk about that
+output: what became of the error is told there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ..model import Event, Finding, Source, StampForm
+from ..parsers import mentions, notes
+from .model import Life
+
+HISTORY_S = 14 * 86400.0
+"""Who starts a run this long after the day of a text is not who the text is about."""
+DAY_S = 86400.0
+_DATES = frozenset({StampForm.INSTANT, StampForm.LOCAL, StampForm.YEARLESS})
+"""Stamps that print a day."""
+
+
+def by_people(sources: Iterable[Source]) -> frozenset[str]:
+    """Paths of the files that a person wrote, as far as their text or their name tells."""
+    return frozenset(
+        source.path for source in sources
+        if notes.CHANNEL in (source.format, source.title) or notes.is_named(source.path)
+    )  # fmt: skip
+
+
+def of_another_day(sources: Iterable[Source], events: Sequence[Event], lives: Sequence[Life]) -> frozenset[str]:
+    """Paths of the texts whose lines are weeks older than an engine at work, where nothing else is of their day.
+
+    A text whose stamps bear no year has to print it somewhere: else nobody knows which day it is of.
+    """
+    own: dict[str, list[Event]] = {path: [] for path in by_people(sources)}
+    for event in events:
+        if event.locator.source in own:
+            own[event.locator.source].append(event)
+    return frozenset(path for path, told in own.items() if _is_history(path, told, events, lives))
+
+
+def _is_history(path: str, told: Sequence[Event], events: Iterable[Event], lives: Iterable[Life]) -> bool:
+    dated = [event for event in told if _is_dated(event)]
+    working = [life for life in lives if path not in life.sources and life.last_activity is not None]
+    if not dated or not working or not all(_has_year(event, told) for event in dated):
+        return False
+    first_s, last_s = min(map(_moment, dated)), max(map(_moment, dated))
+    others = (_moment(e) for e in events if e.locator.source != path and _is_dated(e))
+    later = any(_moment(life.start) - last_s > HISTORY_S for life in working)
+    return later and not any(first_s - DAY_S < moment < last_s + HISTORY_S for moment in others)
+
+
+def as_talk(events: Iterable[Event], paths: frozenset[str]) -> list[Event]:
+    """The events, those of some files no longer taken for what they tell of."""
+    return [
+        replace(event, kind="log", channel=notes.CHANNEL) if event.locator.source in paths else event
+        for event in events
+    ]
+
+
+def quoted(sources: Iterable[Source], findings: Sequence[Finding], old: frozenset[str]) -> list[Finding]:
+    """The findings, marked where they stand in an old text, or name an error that a program's own output shows."""
+    written = by_people(sources)
+    printed = {f.signature for f in findings if f.locator.source not in written and not f.quoted}
+    return [
+        replace(f, quoted=True) if f.locator.source in old or (f.signature in printed and _names(f, written)) else f
+        for f in findings
+    ]
+
+
+def _names(finding: Finding, written: frozenset[str]) -> bool:
+    """True for a title, a quotation or a sentence with an error in it; a pasted line is none."""
+    event = finding.event
+    bare = event.kind == "log" and not event.stamps and event.locator.source in written
+    return bare and mentions.is_mention(event.raw or event.text)
+
+
+def _is_dated(event: Event) -> bool:
+    printed = event.channel != notes.CHANNEL and any(stamp.form in _DATES for stamp in event.stamps)
+    return printed and _moment(event) > 0
+
+
+def _moment(event: Event) -> float:
+    """Unix time, 0 where it is unknown. A year that is assumed counts as it is assumed."""
+    return event.time.utc_s or 0.0
+
+
+def _has_year(event: Event, told: Iterable[Event]) -> bool:
+    if not any(stamp.form is StampForm.YEARLESS for stamp in event.stamps):
+        return True
+    year = str(datetime.fromtimestamp(_moment(event), UTC).year)
+    return any(year in other.raw for other in told)

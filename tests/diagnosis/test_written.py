@@ -1,0 +1,102 @@
+"""Texts that people put beside a log: drafts about an old incident, and talk of an error that the log shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics import pipeline
+
+DRAFT = """# Incident review: loss of node amber-3
+
+**Date:** {date}
+
+```
+{xid}
+{dead}
+```
+- 02:50 on-call paged
+- 03:40 traffic moved, card replaced in the following week
+"""
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=8121, name=VLLM::Worker_TP, GPU has fallen off the bus."
+DEAD = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause."
+STATS = (
+    "INFO {stamp} [loggers.py:257] Engine 000: Avg prompt throughput: 812.4 tokens/s, Avg generation throughput: 402.5 "
+    "tokens/s, Running: 12 reqs, Waiting: 0 reqs, GPU KV cache usage: 21.2%, Prefix cache hit rate: 40.1%\n"
+)
+
+
+def draft(date: str, day: str, month: str) -> str:
+    """A review of an incident on `date`; its lines bear the day without a year."""
+    xid = f"{month} {day} 02:41:07 amber-3 kernel: {XID}"
+    return DRAFT.format(date=date, xid=xid, dead=f"ERROR {date[5:]} 02:41:09 [async_llm.py:546] {DEAD}")
+
+
+def at_work(date: str) -> str:
+    return "".join(STATS.format(stamp=f"{date[5:]} 10:12:{second:02}") for second in range(8, 58, 10))
+
+
+def cause_of(folder: Path, **files: str) -> str:
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
+    return pipeline.analyze(folder).diagnosis.verdict.cause.id
+
+
+def test_a_review_of_an_old_incident_beside_todays_log(tmp_path: Path) -> None:
+    """Its lines are true, and half a year old; the engine works today."""
+    written = draft("2026-02-11", "11", "Feb")
+    assert cause_of(tmp_path, review__md=written, today__log=at_work("2026-08-19")) == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("written", "log"),
+    [
+        (draft("2026-02-11", "11", "Feb"), ""),
+        (draft("2026-08-18", "18", "Aug"), at_work("2026-08-19")),
+        (draft("2026-02-11", "11", "Feb").replace("2026-", ""), at_work("2026-08-19")),
+        (draft("2026-02-11", "11", "Feb"), "INFO 08-19 10:12:08 [importing.py:53] Triton module has been replaced\n"),
+    ],
+    ids=["no log", "yesterday", "no year", "no engine at work"],
+)
+def test_a_review_that_may_be_of_the_incident(tmp_path: Path, written: str, log: str) -> None:
+    files = {"review__md": written} | ({"today__log": log} if log else {})
+    assert cause_of(tmp_path, **files) == "gpu_hardware"
+
+
+def test_a_review_with_evidence_of_its_day(tmp_path: Path) -> None:
+    """The kernel's log of that day lies there, too: the bundle is about it."""
+    written, kernel = draft("2026-02-11", "11", "Feb"), f"2026-02-11T02:41:07.120311+00:00 amber-3 kernel: {XID}\n"
+    files = {"review__md": written, "today__log": at_work("2026-08-19"), "kern__log": kernel}
+    for name, text in files.items():
+        (tmp_path / name.replace("__", ".")).write_text(text, encoding="utf-8")
+    found = pipeline.analyze(tmp_path).diagnosis
+    assert not any(f.quoted for f in found.findings if f.locator.source == "review.md")
+
+
+ASKED = 'forum/homelab - "cudaMalloc failed: out of memory", but it works?\n\nChat is fine. Is my card dying, do you think?\n'
+FAILED = "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 2210.00 MiB on device 0: cudaMalloc failed: out of memory\n"
+RETRIED = "llama_context: compute buffer allocation failed, retrying without pipeline parallelism\n"
+SERVES = (
+    "main: model loaded\nmain: server is listening on http://127.0.0.1:8081 - starting the main loop\n"
+    "srv  update_slots: all slots are idle\nsrv  log_server_r: request: POST /v1/chat/completions 127.0.0.1 200\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        (FAILED + RETRIED + SERVES, "healthy"),
+        (FAILED + "llama_init_from_model: failed to initialize the context: failed to allocate compute pp buffers\n",
+         "gpu_oom.activation_peak"),
+    ],
+    ids=["a fallback serves", "it gave up"],
+)  # fmt: skip
+def test_talk_of_an_error_is_settled_by_the_log(tmp_path: Path, log: str, cause: str) -> None:
+    """What became of the error that somebody names is told where the program printed it."""
+    assert cause_of(tmp_path, post__txt=ASKED, server__log=log) == cause
+
+
+def test_talk_of_an_error_that_no_log_shows(tmp_path: Path) -> None:
+    """Then it is all that is known of it."""
+    assert cause_of(tmp_path, post__txt=ASKED, server__log="main: loading model\n").startswith("gpu_oom")
