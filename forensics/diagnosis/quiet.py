@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ..model import Finding, Role
+from ..model import Event, Finding, Role
 from . import bystanders, rank, rules, saturated
 from . import evidence as evidence_stage
 from .case import Case
@@ -14,7 +14,7 @@ from .deaths import ONE_INCIDENT_S
 from .entities import ENGINE_COMM
 from .health import broke_before_stop, outlived
 from .judge import Judged, assemble, judge
-from .model import Confidence, Death, Incident
+from .model import Confidence, Death, Incident, Life
 from .raised import raised
 from .rules import serving
 from .rules.series import rising
@@ -128,12 +128,30 @@ def _unpaired(case: Case) -> Incident | None:
 
 def _failing(case: Case) -> Incident | None:
     """Requests that the engine answered with a server error, again and again: it serves on."""
-    for finding, entity in serving.spoilt(case):
-        return _alone(case, "app_bug", (finding,), entity)
+    for finding, life in serving.spoilt(case):
+        return _as_an_end(case, life, finding.event) or _alone(case, "app_bug", (finding,), life.entity)
     failure = serving.unexplained_failures(case)
     if failure is not None and failure.fields["http_status"] == INTERNAL_ERROR and "failed_requests" in failure.fields:
         return _alone(case, "app_bug", (failure,), case.entities.of(failure.event), Confidence.POSSIBLE)
     return None
+
+
+def _as_an_end(case: Case, life: Life, raised: Event) -> Incident | None:
+    """What spoilt requests, judged as if the run had ended of it: memory that ran out is no bug of the code."""
+    lost = next((f for f in life.findings if f.locator == raised.locator and f.role is Role.CAUSE), None)
+    if lost is None:
+        return None
+    before = raised.locator.order - 1
+    worked = serving.answered_before(case, life, raised)
+    cut = replace(life, end=raised, last_sign=before, fatal=lost, crash=None, shutdown=None, last_activity=worked)
+    death = Death(life.entity, raised.time.utc_s, (), cut, None, "", False)
+    judged = judge(case, death)
+    if not judged.decided:
+        return None
+    top = judged.hypotheses[0]
+    if top.confidence is Confidence.ESTABLISHED:
+        judged = replace(judged, hypotheses=(replace(top, confidence=Confidence.LIKELY), *judged.hypotheses[1:]))
+    return assemble(case, judged, judged.hypotheses, (), evidence_stage.decoys(case, death))
 
 
 def _refused(case: Case) -> Incident | None:

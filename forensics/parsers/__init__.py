@@ -55,6 +55,7 @@ from . import (
     snapshot,
     systemctl,
     systemd,
+    tallies,
     timeseries,
     typed_memory,
     unit_files,
@@ -75,7 +76,7 @@ DIALECTS: dict[str, Dialect] = {
     "oomd": earlyoom.DIALECT,
     "plain": log.combined(
         "plain", Dialect("plain", anchors=(*claims.ANCHORS, *mentions.ANCHORS)), kernel.PLAIN, systemd.PLAIN,
-        engine.OUTPUT, proxy.DIALECT,
+        engine.OUTPUT, proxy.DIALECT, tallies.DIALECT,
     ),
 }
 

@@ -445,6 +445,45 @@ def test_a_service_that_fails_requests_is_not_well(
     assert verdict(w) == expected
 
 
+def one_big_request(w: Any, b: ModuleType, counts: dict[int, int]) -> None:
+    """A request of many pairs meets a CUDA OOM and gets 500; the service answers on, and somebody counted its answers."""
+    for n in range(6):
+        w.answer("a", n)
+    w.fail("a", 10, frames=("/srv/embed/app.py:embed", "/srv/embed/model.py:score"), envelope="")
+    w.answer("a", 10.1, 500)
+    for n in range(6):
+        w.answer("a", 11 + n)
+    for status, count in counts.items():
+        w.add("check.txt", None, f"{count} {status}", "answers_counted", "plain", status=status, answers=count)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({200: 51_400, 500: 1}, ("healthy", "likely")),
+        ({200: 51_400, 500: 9_800}, ("gpu_oom.runtime_load", "likely")),
+        ({}, ("gpu_oom.runtime_load", "likely")),
+    ],
+    ids=["one of many", "one in five", "nobody counted"],
+)
+def test_memory_that_ran_out_for_a_request(b: ModuleType, counts: dict[int, int], expected: tuple[str, str]) -> None:
+    """It is no bug of the code; and where all answers of the day are counted, one that failed is daily life."""
+    w = b.World()
+    one_big_request(w, b, counts)
+    assert verdict(w) == expected
+
+
+def test_counted_server_errors_forbid_health(b: ModuleType) -> None:
+    """The log shows a minute without a fault; the gateway's answers of the night were counted."""
+    for count, cause in ((4, "healthy"), (700, "insufficient_evidence")):
+        w = b.World()
+        w.start("a", 0)
+        w.answer("a", 3600)
+        for status, answers in ((200, 9000), (503, count)):
+            w.add("gateway.txt", None, f"{answers} {status}", "answers_counted", "plain", status=status, answers=answers)
+        assert verdict(w)[0] == cause
+
+
 def test_what_fails_while_an_engine_stops_is_no_harm(b: ModuleType) -> None:
     """503 of a server that was asked to stop."""
     w = b.World()

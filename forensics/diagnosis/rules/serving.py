@@ -9,7 +9,7 @@ were refused are their senders' trouble.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -169,17 +169,42 @@ def failures(case: Case) -> Iterator[tuple[Life, list[Event], int]]:
         yield life, failed, sum(event.count for event in answers)
 
 
-def spoilt(case: Case) -> Iterator[tuple[Finding, str]]:
-    """Exceptions right before server errors that came again and again, each with whose they are."""
+def spoilt(case: Case) -> Iterator[tuple[Finding, Life]]:
+    """Exceptions right before server errors that came again and again, each with the run that served on.
+
+    Where somebody counted the answers, a few that failed among all of them are daily life, however short the log is.
+    """
     lines = {source.path: source.lines for source in case.sources}
+    counted = _counted(case)
     for life, failed, answered in failures(case):
-        long = lines.get(life.start.locator.source, 0) > LONG_LOG
-        rare = long and (len(failed) < MANY or len(failed) < MANY_SHARE * answered)
+        seen = sum(event.count for event in failed)
+        count, total = max(seen, _server_errors(counted)), max(answered, sum(counted.values()))
+        whole = lines.get(life.start.locator.source, 0) > LONG_LOG or bool(counted)
+        rare = whole and (count < MANY or count < MANY_SHARE * total)
         raised = _raised_before(case, failed)
         if raised is not None and not rare:
-            count = sum(event.count for event in failed)
             fields = {"exception": raised.fields.get("exception") or raised.text[:80], "failed_requests": count}
-            yield conclude("request_exception", raised, fields), life.entity
+            yield conclude("request_exception", raised, fields), life
+
+
+def answered_before(case: Case, life: Life, place: Event) -> Event | None:
+    """The last request that a run had answered before a line of its log; none when it had answered none."""
+    answers = (e for e in case.of_kind("access") if life.holds(e) and _is_answer(e))
+    before = [e for e in answers if e.locator.order < place.locator.order]
+    return max(before, key=lambda e: e.locator.order, default=None)
+
+
+def _counted(case: Case) -> dict[int, int]:
+    """Answers by status, where somebody counted those of a service; of several counts the largest is the whole."""
+    found: dict[int, int] = {}
+    for event in case.of_kind("answers_counted"):
+        status = int(event.fields["status"])
+        found[status] = max(found.get(status, 0), int(event.fields["answers"]))
+    return found
+
+
+def _server_errors(counted: Mapping[int, int]) -> int:
+    return sum(count for status, count in counted.items() if status >= 500)
 
 
 def _raised_before(case: Case, failed: Sequence[Event]) -> Event | None:
@@ -198,6 +223,11 @@ def _raised_before(case: Case, failed: Sequence[Event]) -> Event | None:
 
 def unexplained_failures(case: Case) -> Finding | None:
     """Server errors in a number that no service calls well, for requests or for the question whether it is well."""
+    counted = _counted(case)
+    if (count := _server_errors(counted)) >= max(MANY, MANY_SHARE * sum(counted.values())):
+        place = next(e for e in case.of_kind("answers_counted") if e.fields["status"] >= 500)
+        fields = {"failed_requests": count, "answered_requests": sum(counted.values())}
+        return conclude("requests_failed", place, {**fields, "http_status": place.fields["status"]})
     questions = _by_source(filter(_is_health, case.of_kind("access")))
     for life, failed, answered in failures(case):
         count = sum(event.count for event in failed)
