@@ -205,6 +205,7 @@ DERIVED: dict[str, Derived] = {
                 "graceful_stop",
                 "usage_exit",
                 "service_healthy",
+                "job_succeeded",
                 "gpu_plateau",
                 "memory_below_limit",
                 "no_neighbour",

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+import regex
+
 from ..model import Event, Finding, Role
 from ..parsers.kernel_oom_lines import killed
 from ..parsers.records import MACHINE, unwrap
@@ -19,6 +21,10 @@ from .rules import serving
 
 _ORDERLY = ("k8s.scaled", "k8s.rollout_done", "ray.serve_downscaled")
 """Who says that a change that somebody wanted took place."""
+
+_BAD = frozenset({"ERROR", "CRITICAL", "FATAL"})
+_WENT_WRONG = regex.compile(r"(?i)\bexit(?:ed with)?(?: code| status)[: ]+[1-9]|##\[error\]|\berror: ")
+"""How a step fails behind one that went well."""
 
 
 def no_fault(case: Case) -> Incident:
@@ -38,20 +44,24 @@ def no_fault(case: Case) -> Incident:
     for trend in flat[:1]:
         findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
     findings += case.named(*_ORDERLY, "k8s.rollout_progress", "vllm.batch_done")
+    succeeded = list(_succeeded(case)) if len(working) == len(case.lives) else []  # all that is seen to run, works
+    findings += succeeded
     doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
     doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure", "slurm.accounting_failed"))
+    doubts += case.named("ray.job_failed")
     doubts += _failed_rollouts(case)
     doubts += filter(None, [serving.unexplained_failures(case)])
     doubts += filter(partial(_ended_ours, case), case.named(*PROBE_KILLS, "k8s.evicted"))
     findings += doubts
-    healthy = bool(working or stopped or planned or flat) and not bystanders.restarted(case) and not doubts
+    healthy = bool(working or stopped or planned or flat or succeeded) and not bystanders.restarted(case) and not doubts
     healthy = healthy and not broke_before_stop(case)
     cause = case.library.causes["healthy" if healthy else "insufficient_evidence"]
     hypothesis = rank.rank_one(cause, findings)
     if healthy:
         sure = any(life.last_activity is not None for life in working) and (stopped or bystanders.seen_running(case))
         sure = sure and not _harmed(case)
-        seen = Confidence.ESTABLISHED if sure else Confidence.LIKELY if working or stopped else Confidence.POSSIBLE
+        seen = Confidence.LIKELY if working or stopped or succeeded else Confidence.POSSIBLE
+        seen = Confidence.ESTABLISHED if sure else seen
         if any(_nobodys_kill(case, kill) for kill in case.named("kernel.oom_kill_node")) or _unasked(case):
             seen = Confidence.POSSIBLE
         hypothesis = replace(_about_stops(hypothesis), confidence=seen)
@@ -63,6 +73,17 @@ def no_fault(case: Case) -> Incident:
     )
     death = Death(entity, None, (), None, None, "", True)
     return assemble(case, Judged(death, (), tuple(findings)), (hypothesis,), (), decoys)
+
+
+def _succeeded(case: Case) -> Iterator[Finding]:
+    """What a program says of itself that had something to do and has done it: a batch job, a run of tests."""
+    found = [conclude("job_succeeded", job.event, job.fields, (job,)) for job in case.named("ray.job_succeeded")]
+    found += [conclude("job_succeeded", run, run.fields) for run in case.of_kind("test_run")]
+    for done in found:
+        place = done.locator
+        behind = (e for e in case.events if e.locator.source == place.source and e.locator.order > place.order)
+        if not any(e.kind == "traceback" or e.level in _BAD or _WENT_WRONG.search(e.text) for e in behind):
+            yield done
 
 
 def _harmed(case: Case) -> bool:

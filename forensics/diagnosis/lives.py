@@ -26,9 +26,9 @@ BANNER_LINES = 25
 """A banner may span this many lines (a logo, then the arguments); the same banner further on is another start."""
 _ORDER = tuple(Phase)
 _BEFORE_READY = frozenset(_ORDER[: _ORDER.index(Phase.SERVING)])
-_AT_WORK = frozenset({"vllm.sleep_mode", "vllm.batch_done"})
-"""Messages of an engine that does what it is asked to, where no request shows it: it sleeps and wakes for a trainer, or
-works off a file of prompts."""
+_AT_WORK = frozenset({"vllm.sleep_mode", "vllm.batch_done", "ray.job_succeeded"})
+"""Messages of an engine that does what it is asked to, where no request shows it: it sleeps and wakes for a trainer,
+works off a file of prompts, or the batch job in which it runs is done."""
 _LAUNCH_ERRORS = frozenset({
     "vllm.argparse_error", "runtime.command_missing", "runtime.exec_format", "vllm.free_memory_low", "vllm.port_in_use",
 })  # fmt: skip
@@ -76,7 +76,8 @@ def build(
     """
     by_source: dict[tuple[str, str], list[Event]] = {}
     for event in events:
-        if event.channel in LOG_CHANNELS and event.kind != "model_config":
+        told = event.channel in LOG_CHANNELS or any(f.signature in _AT_WORK for f in findings.get(_key(event), ()))
+        if told and event.kind != "model_config":
             by_source.setdefault((event.locator.source, entities.of(event)), []).append(event)
     reports: dict[str, list[Samples]] = {}
     for column in samples:

@@ -56,6 +56,7 @@ from . import (
     systemctl,
     systemd,
     tallies,
+    test_runs,
     timeseries,
     typed_memory,
     unit_files,
@@ -74,6 +75,9 @@ DIALECTS: dict[str, Dialect] = {
     "ray": ray.DIALECT,
     "container": log.combined("container", engine.OUTPUT, proxy.DIALECT),
     "oomd": earlyoom.DIALECT,
+    test_runs.CHANNEL: Dialect(
+        test_runs.CHANNEL, anchors=test_runs.ANCHORS, windows=test_runs.WINDOWS, refine=test_runs.refine
+    ),
     "plain": log.combined(
         "plain", Dialect("plain", anchors=(*claims.ANCHORS, *mentions.ANCHORS)), kernel.PLAIN, systemd.PLAIN,
         engine.OUTPUT, proxy.DIALECT, tallies.DIALECT,

@@ -16,7 +16,19 @@ from ..model import Event, Locator, Parsed, Samples, Scope
 from ..scan import Line, Scanned, SeriesSpec, Window
 from ..scan.scanner import EDGE_LINES
 from ..sources import Format, Head
-from . import claims, continuations, examples, kubectl_lines, mentions, newest_first, output, prefixes, prose, retold
+from . import (
+    claims,
+    continuations,
+    examples,
+    kubectl_lines,
+    mentions,
+    newest_first,
+    output,
+    prefixes,
+    prose,
+    retold,
+    test_runs,
+)
 from .envelopes.kernel import is_bare
 from .records import Record, unwrap
 
@@ -111,7 +123,7 @@ def read(scanned: Scanned, source: str, default_channel: str, dialects: Mapping[
         first = [peeled(line) for line in newest_first.turned(scanned.candidates)]
     records = prefixes.with_headings(_join_partials(continuations.settle(first)))
     records = mentions.settle(retold.settle(kubectl_lines.settle(records)), source)
-    records = claims.settle(records, default_channel, source)
+    records = test_runs.settle(claims.settle(records, default_channel, source))
     told = _examples(records) if default_channel == "plain" else frozenset()
     records = [replace(r, channel="notes") if r.line in told else r for r in _settle_channels(records, default_channel)]
     events: list[Event] = []

@@ -823,3 +823,45 @@ def test_the_pool_of_a_scrape(b: ModuleType) -> None:
     assert w.diagnosis().key_facts["kv_tokens"] == 38400
     w.add("metrics.prom", None, "cache_config_info", "engine_args", "metrics", num_gpu_blocks=900, block_size=32)
     assert "kv_tokens" not in w.diagnosis().key_facts
+
+
+def batch(w: Any, b: ModuleType, last: str) -> None:
+    """A Ray job in which an engine runs; a task fails for its memory, is tried again, and the job ends as `last` says."""
+    w.add("driver.log", 0, "Job 'raysubmit_x7Qm2LxZ4vBw1Hc' submitted successfully", channel="ray")
+    w.add("driver.log", 60, "Available KV cache memory: 30.20 GiB")
+    w.fail("driver.log", 600, envelope="")
+    w.add("driver.log", 620, "attempt 2/4 ok: part-07.parquet")
+    w.add("driver.log", 2400, last, channel="ray")
+
+
+@pytest.mark.parametrize(
+    ("last", "cause"),
+    [
+        ("Job 'raysubmit_x7Qm2LxZ4vBw1Hc' succeeded", "healthy"),
+        ("Job 'raysubmit_x7Qm2LxZ4vBw1Hc' failed", "gpu_oom"),
+        ("Job supervisor polls", "gpu_oom"),
+    ],
+    ids=["succeeded", "failed", "not told"],
+)
+def test_a_batch_job_outlives_what_was_tried_again(b: ModuleType, last: str, cause: str) -> None:
+    """What the job itself says at its end is proof of health; a retry is none."""
+    w = b.World()
+    batch(w, b, last)
+    assert verdict(w)[0].startswith(cause)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("Job 'nightly' succeeded",), ("healthy", "likely")),
+        (("Job 'nightly' succeeded", "Job 'weekly' failed"), ("insufficient_evidence", "undetermined")),
+        (("Job 'nightly' succeeded", "Process completed with exit code 137."), ("insufficient_evidence", "undetermined")),
+        (("Job 'nightly' submitted successfully",), ("insufficient_evidence", "undetermined")),
+    ],
+    ids=["done", "another failed", "something failed behind it", "not yet"],
+)
+def test_what_a_job_says_of_itself(b: ModuleType, lines: tuple[str, ...], expected: tuple[str, str]) -> None:
+    w = b.World()
+    for n, text in enumerate(lines):
+        w.add("submit.log", n, text, channel="ray")
+    assert verdict(w) == expected
