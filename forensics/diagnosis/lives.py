@@ -76,8 +76,7 @@ def build(
     """
     by_source: dict[tuple[str, str], list[Event]] = {}
     for event in events:
-        told = event.channel in LOG_CHANNELS or any(f.signature in _AT_WORK for f in findings.get(_key(event), ()))
-        if told and event.kind != "model_config":
+        if event.channel in LOG_CHANNELS and event.kind != "model_config":
             by_source.setdefault((event.locator.source, entities.of(event)), []).append(event)
     reports: dict[str, list[Samples]] = {}
     for column in samples:

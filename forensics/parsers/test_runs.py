@@ -1,9 +1,9 @@
 """What a test run prints: errors that fixtures raise on purpose, and the runner's last line that says all went well.
 
 pytest, Python's unittest, `cargo test` and `go test`, alone or inside the log of a CI job. Between a runner's first
-line and its count of tests that all passed nothing failed, whatever is printed there: tests of error handling print whole
-errors of CUDA, of the kernel and of engines. Where a test failed, or the run came to no end, its output is read like
-every other.
+line and its count of tests that all passed nothing failed, whatever is printed there: tests of error handling print
+whole errors of CUDA, of the kernel and of engines. Where a test failed, or the run came to no end, its output is read
+like every other.
 """
 
 from __future__ import annotations

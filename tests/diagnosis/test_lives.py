@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from forensics import pipeline
 from forensics.diagnosis.model import Phase
 from forensics.model import Scope
 
@@ -253,3 +255,22 @@ def test_the_jobs_of_a_program_are_no_runs(b: ModuleType, told: str, runs: int) 
     if told:
         w.add("sacct.txt", None, f"{told}|chat|COMPLETED|0:0", channel="host", job=told)
     assert len(w.case().lives) == runs
+
+
+TGI_STOP = """2026-04-02T09:00:00.301822Z  INFO generate{total_time="1.8s"}: text_generation_router::server: Success
+@2026-04-02T09:00:08.450017Z  INFO text_generation_launcher: Terminating webserver
+2026-04-02T09:00:08.450093Z  INFO text_generation_launcher: Waiting for webserver to gracefully shutdown
+2026-04-02T09:00:08.451501Z  INFO text_generation_router::server: signal received, starting graceful shutdown
+2026-04-02T09:00:09.552361Z  INFO text_generation_launcher: Shutting down shards
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "healthy"),
+    [("", True), ("2026-04-02T09:00:07.101501Z ERROR text_generation_launcher: Shard 1 crashed\n", False)],
+    ids=["asked", "a shard was gone"],
+)
+def test_a_router_that_is_told_to_stop(tmp_path: Path, before: str, healthy: bool) -> None:
+    """TGI's launcher stops its router on an order from outside, and when a shard is gone."""
+    (tmp_path / "tgi.log").write_text(TGI_STOP.replace("@", before), encoding="utf-8")
+    assert (pipeline.analyze(tmp_path / "tgi.log").diagnosis.verdict.cause.id == "healthy") is healthy

@@ -827,11 +827,11 @@ def test_the_pool_of_a_scrape(b: ModuleType) -> None:
 
 def batch(w: Any, b: ModuleType, last: str) -> None:
     """A Ray job in which an engine runs; a task fails for its memory, is tried again, and the job ends as `last` says."""
-    w.add("driver.log", 0, "Job 'raysubmit_x7Qm2LxZ4vBw1Hc' submitted successfully", channel="ray")
+    w.add("driver.log", 0, "Job 'raysubmit_x7Qm2LxZ4vBw1Hc' submitted successfully")
     w.add("driver.log", 60, "Available KV cache memory: 30.20 GiB")
     w.fail("driver.log", 600, envelope="")
     w.add("driver.log", 620, "attempt 2/4 ok: part-07.parquet")
-    w.add("driver.log", 2400, last, channel="ray")
+    w.add("driver.log", 2400, last)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,25 @@ def test_talk_about_arguments_stays_a_message(text: str) -> None:
     assert refine(text).kind == "log"
 
 
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (
+            ' INFO generate_stream{parameters=GenerateParameters { top_k: Some(5), .. } total_time="2.1s" queue_time="40µs"}:'
+            " text_generation_router::server: router/src/server.rs:510: Success", "/generate_stream",
+        ),
+        ('embed{total_time="8ms" tokenization_time="1ms"}: text_embeddings_router::http::server: Success', "/embed"),
+        (' INFO generate{total_time="2.1s"}: text_generation_router::infer: router/src/infer.rs:9: Failure', ""),
+        ("the user asks: text_generation_router::server: Success", ""),
+    ],
+    ids=["TGI", "TEI", "not answered", "talk"],
+)
+def test_answers_of_routers(text: str, path: str) -> None:
+    """Each answered request is one line, in which no access log's words stand."""
+    event = refine(text)
+    assert (event.kind == "access", event.fields.get("path", "")) == (bool(path), path)
+
+
 def test_hostile_reprs_end_without_an_error() -> None:
     """Unbalanced quotes, deep nesting, cut lines."""
     assert reprs.mapping("{'a': 1, 'b': [1, 2") == {"a": 1, "b": "[1, 2"}
