@@ -22,6 +22,8 @@ from .rules import serving
 _ORDERLY = ("k8s.scaled", "k8s.rollout_done", "ray.serve_downscaled")
 """Who says that a change that somebody wanted took place."""
 
+_ANSWERED = ("stop", "length", "all")
+"""How vLLM's counter says that a request ended with an answer."""
 _BAD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _WENT_WRONG = regex.compile(r"(?i)\bexit(?:ed with)?(?: code| status)[: ]+[1-9]|##\[error\]|\berror: ")
 """How a step fails behind one that went well."""
@@ -44,6 +46,8 @@ def no_fault(case: Case) -> Incident:
     for trend in flat[:1]:
         findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
     findings += case.named(*_ORDERLY, "k8s.rollout_progress", "vllm.batch_done")
+    scraped = [] if working else list(_answering(case))
+    findings += scraped
     succeeded = list(_succeeded(case)) if len(working) == len(case.lives) else []  # all that is seen to run, works
     findings += succeeded
     doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
@@ -53,14 +57,15 @@ def no_fault(case: Case) -> Incident:
     doubts += filter(None, [serving.unexplained_failures(case)])
     doubts += filter(partial(_ended_ours, case), case.named(*PROBE_KILLS, "k8s.evicted"))
     findings += doubts
-    healthy = bool(working or stopped or planned or flat or succeeded) and not bystanders.restarted(case) and not doubts
+    healthy = bool(working or stopped or planned or flat or succeeded or scraped)
+    healthy = healthy and not bystanders.restarted(case) and not doubts
     healthy = healthy and not broke_before_stop(case)
     cause = case.library.causes["healthy" if healthy else "insufficient_evidence"]
     hypothesis = rank.rank_one(cause, findings)
     if healthy:
         sure = any(life.last_activity is not None for life in working) and (stopped or bystanders.seen_running(case))
         sure = sure and not _harmed(case)
-        seen = Confidence.LIKELY if working or stopped or succeeded else Confidence.POSSIBLE
+        seen = Confidence.LIKELY if working or stopped or succeeded or scraped else Confidence.POSSIBLE
         seen = Confidence.ESTABLISHED if sure else seen
         if any(_nobodys_kill(case, kill) for kill in case.named("kernel.oom_kill_node")) or _unasked(case):
             seen = Confidence.POSSIBLE
@@ -84,6 +89,22 @@ def _succeeded(case: Case) -> Iterator[Finding]:
         behind = (e for e in case.events if e.locator.source == place.source and e.locator.order > place.order)
         if not any(e.kind == "traceback" or e.level in _BAD or _WENT_WRONG.search(e.text) for e in behind):
             yield done
+
+
+def _answering(case: Case) -> Iterator[Finding]:
+    """Scrapes of an engine that has answered what it was asked and lets nobody wait, where a status says that it runs.
+
+    Alone they tell of one moment, and nothing of what came then; of several, the last has to have answered more.
+    """
+    if case.lives or not bystanders.seen_running(case):
+        return
+    scrapes = [event for event in case.of_kind("metrics") if "requests_waiting" in event.fields]
+    answers = [sum(int(e.fields.get(f"requests_{how}_total") or 0) for how in _ANSWERED) for e in scrapes]
+    failed = sum(int(event.fields.get("requests_error_total") or 0) for event in scrapes)
+    moved = len(scrapes) == 1 or answers[:1] < answers[-1:]
+    well = failed < serving.MANY_SHARE * sum(answers) and not any(e.fields["requests_waiting"] for e in scrapes)
+    if well and moved:
+        yield conclude("service_healthy", scrapes[-1], scrapes[-1].fields)
 
 
 def _harmed(case: Case) -> bool:

@@ -36,6 +36,7 @@ _LABELS = frozenset({
     "job", "hostname", "host", "index", "name", "model_name", "command", "comm", "pod_name", "container_name",
 })  # fmt: skip
 _GRAFANA = regex.compile(r"(?P<metric>[A-Za-z_:][\w:]*)?\{(?P<labels>[^}]*)\}")
+_SELECTOR = regex.compile(r"#+\s*(?P<selector>(?P<metric>[A-Za-z_:][\w:]*)\{[^}]*\})")
 _LABEL = regex.compile(r'(\w+)="+([^"]*)"+')
 _EPOCH_S = regex.compile(r"1\d{9}(?:\.\d{1,12})?")
 _EPOCH_MS = regex.compile(r"1\d{12}")
@@ -107,9 +108,10 @@ def _read_csv(text: str, source: str) -> Parsed:
     place = 0 if _TIME_NAMES.fullmatch(names[0]) else len(names) - 1
     utc = "utc" in names[place].lower()
     labels = [i for i, name in enumerate(names) if name.lower() in _LABELS]
-    hint = PurePosixPath(source).stem
-    values = [(i, *known, scope) for i, name in enumerate(names) if i != place and i not in labels
-              for known, scope in [_column(name, hint)] if known is not None]  # fmt: skip
+    told = [i for i in range(len(names)) if i != place and i not in labels]
+    hint = _caption(lines[:at]) or PurePosixPath(source).stem
+    values = [(i, *known, scope) for i in told
+              for known, scope in [_column(names[i], hint)] if known is not None]  # fmt: skip
     limits = [(i, unit) for i, name in enumerate(names) if (unit := limit_factor(name)) is not None]
     kills = _Kills(names)
     if not values and not limits and not kills.flags:
@@ -154,13 +156,25 @@ def _limit_events(row: Sequence[str], limits: Sequence[tuple[int, int]], event: 
     return found
 
 
+def _caption(above: Sequence[str]) -> str:
+    """The selector that a remark above a table names: `# DCGM_FI_DEV_FB_USED{gpu="2"}  step 30m`; empty when none."""
+    found = (_SELECTOR.match(line) for line in above)
+    return next((match["selector"] for match in found if match and meaning(match["metric"])), "")
+
+
 def _column(name: str, hint: str) -> tuple[tuple[str, float] | None, Scope]:
-    """The meaning of a column; Grafana writes labels into the name, or only `Value` below a file that says
-    what it is.
+    """The meaning of a column; Grafana writes labels into the name, or only `Value` below a file, or a caption, that
+    says what it is; below a caption it may be only the unit.
     """
     labels = _GRAFANA.fullmatch(name.strip())
     if labels:
         return meaning(labels["metric"] or hint), scope_of(dict(_LABEL.findall(labels["labels"])))
+    captioned, size = _GRAFANA.fullmatch(hint), size_bytes(f"1 {name}")
+    known = meaning(captioned["metric"] or "") if captioned and (size or name.lower() == "value") else None
+    if captioned and known is not None:
+        unit = 2**20 if known[0].endswith("_mib") else 2**10 if known[0].endswith("_kib") else 0
+        known = (known[0], size / unit) if size and unit else known
+        return known, scope_of(dict(_LABEL.findall(captioned["labels"])))
     known = meaning(name)
     if known is None and name.lower() in ("value", "working_set", "bytes", "usage"):
         words = [hint, *regex.findall(r"[A-Za-z_:][\w:]+", hint)]  # `prom-container_memory_working_set_bytes`

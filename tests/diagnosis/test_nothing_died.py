@@ -865,3 +865,29 @@ def test_what_a_job_says_of_itself(b: ModuleType, lines: tuple[str, ...], expect
     for n, text in enumerate(lines):
         w.add("submit.log", n, text, channel="ray")
     assert verdict(w) == expected
+
+
+@pytest.mark.parametrize(
+    ("scrapes", "restarts", "cause"),
+    [
+        ([{"requests_stop_total": 5210, "requests_waiting": 0.0}], 0, "healthy"),
+        ([{"requests_stop_total": 5210, "requests_waiting": 0.0}], None, "insufficient_evidence"),
+        ([{"requests_stop_total": 5210, "requests_waiting": 0.0}], 3, "insufficient_evidence"),
+        ([{"requests_stop_total": 5210, "requests_waiting": 4.0}], 0, "insufficient_evidence"),
+        ([{"requests_stop_total": 5210, "requests_error_total": 900, "requests_waiting": 0.0}], 0, "insufficient_evidence"),
+        ([{"requests_stop_total": 0, "requests_waiting": 0.0}], 0, "insufficient_evidence"),
+        ([{"requests_stop_total": 5210, "requests_waiting": 0.0}] * 2, 0, "insufficient_evidence"),
+    ],
+    ids=["at work", "no status", "restarted", "somebody waits", "many fail", "nothing answered", "nothing more answered"],
+)
+def test_a_scrape_of_an_engine_at_work(
+    b: ModuleType, scrapes: list[dict[str, float]], restarts: int | None, cause: str
+) -> None:
+    """An alert about a full card, a scrape and a row of kubectl: it answers, nobody waits, it was never restarted."""
+    w = b.World()
+    for n, fields in enumerate(scrapes):
+        w.add(f"metrics-{n}.txt", None, "requests_waiting=0", "metrics", "metrics", level="", **fields)
+    if restarts is not None:
+        w.add("pods.txt", None, f"pod {b.POD} Running", "pod_status", "k8s", Scope(pod=b.POD), phase="Running",
+              restart_count=restarts)  # fmt: skip
+    assert verdict(w)[0] == cause

@@ -234,3 +234,21 @@ def test_limits_and_labels() -> None:
     assert limit_factor("memory.current_bytes") is None
     scope = scope_of({"exported_pod": "a", "pod": "exporter", "container_name": "POD", "GPU": "0", "pid": "x"})
     assert (scope.pod, scope.container, scope.gpu, scope.pid) == ("a", "", "0", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "series"),
+    [
+        ('# DCGM_FI_DEV_FB_USED{Hostname="n1",gpu="5"}  step 1m, UTC\ntime,MiB\n', ("gpu_memory_used_mib", "5", 41200.0)),
+        ('# DCGM_FI_DEV_FB_USED{gpu="5"}\ntime,GiB\n', ("gpu_memory_used_mib", "5", 41200.0 * 1024)),
+        ('# container_memory_working_set_bytes{pod="p-0"}\ntime,value\n', ("container_memory_mib", "", 41200.0 / 2**20)),
+        ('# unknown_metric{gpu="5"}\ntime,MiB\n', None),
+        ("# free memory of the cards\ntime,MiB\n", None),
+    ],
+    ids=["its unit", "another unit", "a bare column", "unknown", "no selector"],
+)
+def test_the_caption_of_a_table_names_its_series(text: str, series: tuple[str, str, float] | None) -> None:
+    """Somebody exported one series and wrote the selector above it; the column bears only a unit."""
+    rows = "".join(f"2026-03-11T08:{n:02}:00Z,41200\n" for n in range(0, 50, 10))
+    found = [(s.name, s.scope.gpu, s.values[0]) for s in read(text + rows, "range.csv").samples]
+    assert found == ([series] if series else [])
