@@ -15,7 +15,7 @@ import regex
 
 from ..model import Event
 from ..scan import Window
-from .records import Record
+from .records import Record, is_engine
 
 CHANNEL = "tests"
 """What a run of tests prints, which no signature hears."""
@@ -47,12 +47,22 @@ WINDOWS = (Window("Ran ", ("OK", "FAILED"), 4),)
 
 
 def settle(records: Sequence[Record]) -> list[Record]:
-    """Take what a run printed whose tests all passed from the log; only its count tells something (`refine`)."""
+    """Take what a run printed whose tests all passed from the log; only its count tells something (`refine`).
+
+    What others print between its lines stays, and so does all that follows an engine's own lines: there, a runner's
+    words may be those of a prompt.
+    """
     found = list(records)
     for begin, end in _runs(records):
+        voice = _voice(records[end])
         for index in range(begin, end + 1):
-            found[index] = replace(records[index], channel=CHANNEL, output=True)
+            if _voice(records[index]) == voice:
+                found[index] = replace(records[index], channel=CHANNEL, output=True)
     return found
+
+
+def _voice(record: Record) -> tuple[str, str, str, bool]:
+    return (record.scope.pod, record.scope.container, record.ident, record.machine)
 
 
 def _runs(records: Sequence[Record]) -> Iterator[tuple[int, int]]:
@@ -60,6 +70,8 @@ def _runs(records: Sequence[Record]) -> Iterator[tuple[int, int]]:
     begin = ran = -1
     for index, record in enumerate(records):
         text = record.text.strip()
+        if begin < 0 and is_engine(record):
+            return
         if _LOST.fullmatch(text):
             begin = ran = -1
         elif begin < 0:

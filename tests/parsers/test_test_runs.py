@@ -99,3 +99,21 @@ def test_a_fault_beside_the_run(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert cause_of(tmp_path, f"{PYTEST}===== 30 passed in 9.12s =====\n").startswith("gpu_oom")
+
+
+def test_a_prompt_in_an_engines_log_hides_nothing(tmp_path: Path) -> None:
+    """A user sends the output of a run, in two requests; between them the engine dies."""
+    head = "INFO 04-02 09:00:01 [api_server.py:1] vLLM API server version 0.11.0\nINFO:     Application startup complete.\n"
+    prompt = "INFO 04-02 09:00:20 [logger.py:39] Received request cmpl-1: prompt: 'explain\n=== test session starts ===\n"
+    dead = f"ERROR 04-02 09:00:40 [core.py:600] EngineCore encountered a fatal error.\nERROR 04-02 09:00:40 [core.py:600] {OOM}\n"
+    assert cause_of(tmp_path, f"{head}{prompt}{dead}30 passed in 9.12s\n", "engine.log").startswith("gpu_oom")
+
+
+def test_another_program_in_the_same_journal_is_heard(tmp_path: Path) -> None:
+    """The kernel speaks while a runner's output goes to the journal."""
+    lines = PYTEST.splitlines()
+    journal = [f"Apr 02 09:00:{n:02} box runner[88]: {line}" for n, line in enumerate(lines)]
+    journal += [f"Apr 02 09:00:40 box kernel: {XID}", "Apr 02 09:00:44 box runner[88]: 30 passed in 9.12s"]
+    (tmp_path / "journal.txt").write_text("\n".join(journal), encoding="utf-8")
+    events = pipeline.read(tmp_path / "journal.txt").events
+    assert [event.locator.line for event in events if event.kind == "xid"] == [len(lines) + 1]
