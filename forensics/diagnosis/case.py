@@ -140,6 +140,7 @@ DERIVED: dict[str, Derived] = {
                 "probe_budget_met",
                 "gpu_leak_suspected",
                 "gpu_leak",
+                "gpu_leak_asleep",
                 "gpu_rise",
                 "link_lost",
                 "host_leak",

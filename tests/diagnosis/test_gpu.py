@@ -303,6 +303,35 @@ def test_waking_up_beside_a_trainer(b: ModuleType) -> None:
     assert "oom_waking_up" in b.names(verdict.decisive)
 
 
+@pytest.mark.parametrize(
+    ("in_use", "cause"),
+    [
+        ((2.1, 2.9, 3.8, 4.6, 5.5), "gpu_oom.leak"),
+        ((2.1, 3.0, 2.97, 3.9, 4.8, 5.6), "gpu_oom.leak"),
+        ((2.1, 2.1, 2.1, 14.4, 14.5), "gpu_oom.other_process"),
+        ((2.1, 2.8, 3.5, 3.5, 3.5, 3.5, 3.5), "gpu_oom.other_process"),
+        ((2.1, 2.9, 3.8), "gpu_oom.other_process"),
+    ],
+    ids=["as much again with every sleep", "a dip between", "a trainer came", "a cache that filled up", "too few to tell"],
+)
+def test_what_sleeps_leave_behind(b: ModuleType, in_use: tuple[float, ...], cause: str) -> None:
+    """Memory that stays in use after each sleep and grows with every one is the engine's own leak."""
+    w = b.World()
+    w.start("a", 0)
+    for cycle, used in enumerate(in_use):
+        w.answer("a", 90 + 100 * cycle)
+        w.add("a", 100 + 100 * cycle, f"Sleep mode freed 41.50 GiB memory, {used:.2f} GiB memory is still in use.")
+        w.add("a", 150 + 100 * cycle, "It took 0.740000 seconds to wake up.")
+    frames = (f"{b.SITE}/../device_allocator/cumem.py:wake_up",)
+    w.fail("a", 1000, "RuntimeError: CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62", frames)
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == cause
+    if cause == "gpu_oom.leak":
+        assert diagnosis.first_cause is not None
+        assert f"{in_use[1]:.2f} GiB memory is still in use" in diagnosis.first_cause.event.text
+        assert diagnosis.key_facts["sleeps"] == len(in_use)
+
+
 def test_tensorrt_could_not_load_its_engine(b: ModuleType) -> None:
     """The allocator's error while the engine is read; what Python raises about it is a consequence."""
     w = b.World()
