@@ -28,7 +28,7 @@ from . import evidence as evidence_stage
 from . import nodes as node_stage
 from .case import Case
 from .health import no_fault
-from .judge import first_cause, incidents_of
+from .judge import first_cause, incidents_of, served
 from .model import Death, Decoy, Diagnosis, Incident
 from .quiet import long_after, without_death
 
@@ -45,7 +45,12 @@ def diagnose(
     failures = [
         death
         for death in case.deaths
-        if not (death.graceful or _stale(case, death) or any(bystanders.is_elsewhere(case, e) for e in death.witnesses))
+        if not (
+            death.graceful
+            or _stale(case, death)
+            or _retyped(case, death)
+            or any(bystanders.is_elsewhere(case, e) for e in death.witnesses)
+        )
     ]
     groups = death_stage.group(
         death
@@ -174,6 +179,21 @@ def _stale(case: Case, death: Death) -> bool:
     working = [life.last_activity for life in case.lives if life.last_activity is not None]
     long_after_s = death.time_s + bystanders.LONG_PAST_S
     return any(event.time.utc_s is not None and event.time.utc_s > long_after_s for event in working)
+
+
+def _retyped(case: Case, death: Death) -> bool:
+    """A command line that was rejected, typed anew below, and served: whoever sits at the prompt mended it."""
+    life = death.life
+    if life is None or life.fatal is None or life.fatal.signature not in lives.COMMAND_ERRORS:
+        return False
+    source, place = life.start.locator.source, life.fatal.locator.order
+    typed = [f.locator.order for f in case.named(*ledger.TYPED) if f.locator.source == source]
+    return any(
+        other.start.locator.source == source
+        and served(other)
+        and any(place < order <= (other.ready or other.end).locator.order for order in typed)
+        for other in case.lives
+    )
 
 
 def _orderly(case: Case, death: Death) -> bool:

@@ -76,14 +76,15 @@ def _well_between(case: Case, before: Death, later: Death) -> bool:
     """True when a run between two deaths served for an hour, or until somebody stopped it in an orderly way."""
     return any(
         before.time_s < death.time_s <= later.time_s
-        and (_worked_s(death) >= OVERCOME_S or (death.graceful and _served(death.life)))
+        and (_worked_s(death) >= OVERCOME_S or (death.graceful and served(death.life)))
         for death in case.deaths
         if before.time_s and death.time_s and later.time_s
         if death not in (before, later) and case.entities.same(death.entity, later.entity)
     )
 
 
-def _served(life: Life | None) -> bool:
+def served(life: Life | None) -> bool:
+    """True for a run that became ready and was seen at work."""
     return life is not None and life.ready is not None and life.last_activity is not None
 
 

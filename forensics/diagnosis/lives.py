@@ -29,10 +29,10 @@ _BEFORE_READY = frozenset(_ORDER[: _ORDER.index(Phase.SERVING)])
 _AT_WORK = frozenset({"vllm.sleep_mode", "vllm.batch_done", "ray.job_succeeded"})
 """Messages of an engine that does what it is asked to, where no request shows it: it sleeps and wakes for a trainer,
 works off a file of prompts, or the batch job in which it runs is done."""
-_LAUNCH_ERRORS = frozenset({
-    "vllm.argparse_error", "runtime.command_missing", "runtime.exec_format", "vllm.free_memory_low", "vllm.port_in_use",
-})  # fmt: skip
-"""Errors of a command line, of the program that it names, and of what the run before has not given back yet."""
+COMMAND_ERRORS = frozenset({"vllm.argparse_error", "runtime.command_missing", "runtime.exec_format"})
+"""Errors of a command line, or of the program that it names."""
+_LAUNCH_ERRORS = COMMAND_ERRORS | {"vllm.free_memory_low", "vllm.port_in_use"}
+"""These, and errors of what the run before has not given back yet."""
 _TYPED_START = regex.compile(
     r"[^$#%❯➜]{0,120}[$#%❯➜] (?:(?:sudo|nohup|exec|time) |\w+=\S+ )*"
     r"(?:vllm serve|(?:\S*/)?python[\d.]* -m (?:vllm\.entrypoints|sglang\.launch_server|lmdeploy)\b)"

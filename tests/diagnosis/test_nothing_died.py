@@ -133,6 +133,43 @@ def test_refused_requests(b: ModuleType, status: int, count: int, cause: str) ->
     assert verdict(w)[0] == cause
 
 
+@pytest.mark.parametrize(
+    ("refused", "answered", "reason", "cause"),
+    [(1, 14, "", "healthy"), (2, 24, "", "healthy"), (3, 60, "", "request_rejected"), (1, 6, "", "request_rejected"),
+     (1, 14, "This model's maximum context length is 8192 tokens. However, you requested 9100 tokens", "request_rejected")],
+    ids=["one slip", "two slips", "several", "few others", "the log says why"],
+)  # fmt: skip
+def test_a_slip_among_answers(b: ModuleType, refused: int, answered: int, reason: str, cause: str) -> None:
+    """In a short log, one or two refusals that nobody says a word about, among many answers, are no incident."""
+    w = b.World()
+    w.start("a", 0)
+    for n in range(answered):
+        w.answer("a", 70 + n)
+    for n in range(refused):
+        w.answer("a", 75 + n, 400)
+    if reason:
+        w.add("a", 76, reason, level="ERROR")
+    assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("typed", "ready", "cause"),
+    [(True, True, "healthy"), (False, True, "config_error"), (True, False, "config_error")],
+    ids=["typed again, and it serves", "nobody typed", "typed again, and it never served"],
+)
+def test_a_mistyped_command(b: ModuleType, typed: bool, ready: bool, cause: str) -> None:
+    """Who sees the usage message at a prompt corrects the command; that is no incident of the server below."""
+    w = b.World()
+    w.add("a", 0, "vllm serve: error: unrecognized arguments: --quick yes", level="")
+    if typed:
+        w.add("a", 5, "ann@box:~$ vllm serve acme/chat-14b --max-model-len 4096", level="")
+    w.start("a", 10, ready=ready)
+    if ready:
+        w.answer("a", 90)
+    w.add("a", 200, "Shutting down FastAPI HTTP server.")
+    assert verdict(w)[0] == cause
+
+
 def test_a_few_refusals_of_a_busy_server_are_daily_life(b: ModuleType) -> None:
     """Two in a thousand lines."""
     w = b.World()

@@ -9,7 +9,7 @@ were refused are their senders' trouble.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -38,6 +38,8 @@ MANY_SHARE = 0.02
 """Of the answers, or of the lines of a log: a busy server refuses, or fails, a few requests every day."""
 LONG_LOG = 200
 """In a log of fewer lines every refusal counts: somebody cut it out because of them."""
+MANY_ANSWERS = 10
+"""Not where nothing says why, and for each of one or two so many others were answered: a slip of some client."""
 REFUSALS = (
     "vllm.context_length_exceeded",
     "vllm.request_bad",
@@ -263,12 +265,18 @@ def refusals(case: Case) -> tuple[Finding, ...]:
     logs = {f.locator.source for f in messages} | {event.locator.source for event in answers}
     lines = sum(s.lines for s in case.sources if s.path in logs)
     rare = lines > LONG_LOG and (total < MANY or total < MANY_SHARE * lines)
+    rare |= not messages and total < MANY and _answered(case, logs) >= MANY_ANSWERS * total
     if not total or planned or rare:
         return ()
     told = _statuses(answers, total)
     place = messages[0].event if messages else next(e for e in answers if e.fields["status"] == told["http_status"])
     fields = {"requests_refused": total, **told, **(messages[0].fields if messages else {})}
     return conclude("requests_refused", place, fields, messages[:1]), *messages
+
+
+def _answered(case: Case, logs: Collection[str]) -> int:
+    """How many requests were answered in some logs."""
+    return sum(event.count for event in case.of_kind("access") if event.locator.source in logs and _is_answer(event))
 
 
 def _statuses(answers: Sequence[Event], total: int) -> dict[str, Any]:
