@@ -274,6 +274,49 @@ def test_a_loop_begins_with_its_first_kill(b: ModuleType, worked: bool, line: in
     assert found.first_cause.locator.line == line
 
 
+@pytest.mark.parametrize(("file", "first"), [("a", "(1/3)"), ("keeper.log", "with SIGKILL")])
+def test_a_script_kills_a_busy_server(b: ModuleType, file: str, first: str) -> None:
+    """The supervisor's own health checks fail while the engine works on; in one log, the first of them is the onset."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 300)
+    w.add(file, 301, "[keeper] liveness: no answer within 1s (1/3)", channel="container", level="")
+    w.add(file, 304, "[keeper] liveness: no answer within 1s (2/3)", channel="container", level="")
+    w.answer("a", 305)
+    w.add(file, 307, "[keeper] liveness: no answer within 1s (3/3)", channel="container", level="")
+    w.add(file, 307, "[keeper] liveness failed, killing process group 40 with SIGKILL", channel="container", level="")
+    w.start("a", 320)
+    w.answer("a", 420)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "probe_kill"
+    assert found.first_cause.event.text.endswith(first)
+
+
+def test_a_gate_ends_the_load_again_and_again(b: ModuleType) -> None:
+    """The entry point grants a time, the model needs more: an orderly stop of the engine that nobody planned."""
+    w = b.World()
+    for lap in range(3):
+        w.start("a", 400 * lap, loaded=False)
+        w.add("a", 400 * lap + 300, "[entry] engine not ready after 300s, stopping it (pid 40) and trying again", level="")
+        w.add("a", 400 * lap + 301, "KeyboardInterrupt: terminated", "traceback", exception="KeyboardInterrupt",
+              frames=("/opt/bin/vllm:<module>",))  # fmt: skip
+    w.start("a", 1200, loaded=False)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "probe_restart_storm"
+    assert found.key_facts["probe_budget_s"] == 300.0
+
+
+def test_a_script_notices_that_the_engine_broke(b: ModuleType) -> None:
+    """Whoever restarts an engine that died before is no cause of it."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 300)
+    w.fail("a", 310)
+    w.add("a", 330, "[keeper] health check failed 3 times, restarting engine", level="")
+    w.start("a", 340)
+    assert w.diagnosis().verdict.cause.id == "gpu_oom.runtime_load"
+
+
 def test_podman_kills_a_loading_container(b: ModuleType) -> None:
     """Three failures in a row, then a kill, in a unit that runs the container: the budget is the Quadlet's."""
     w = b.World()

@@ -45,7 +45,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     spec = case.spec(death.entity)
     budgets = budgets_s(spec.fields) if spec is not None else {}
     probe = _probe_of(kill)
-    budget = budgets.get(probe)
+    budget = budgets.get(probe) or kill.fields.get("waited_s")
     phase = _phase_of(case, death, probe, budget)
     if budget is None and phase == "loading":
         budget = _measured_budget_s(case, death)
@@ -231,6 +231,8 @@ def _names(case: Case, kill: Finding, death: Death) -> bool:
         bare = INSTANCE.sub("", named)
         return not known or any(name in (named, bare) or bare.endswith((f"-{name}", f"_{name}")) for name in known)
     owner = case.entities.of(kill.event)
+    if owner.startswith("file:") and not case.lives_of(owner):
+        return True  # the log of a script that names nobody
     return not owner or not death.entity or case.entities.same(owner, death.entity)
 
 
@@ -363,4 +365,5 @@ def _extrapolated(life: Life) -> dict[str, Any] | None:
         "load_time_basis": "extrapolated",
         "shards_loaded": done,
         "shards_total": total,
+        "seconds_per_shard": round(rate, 2),
     }
