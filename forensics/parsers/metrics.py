@@ -173,7 +173,7 @@ def _parse(line: str) -> tuple[str, dict[str, str], float, RawStamp | None] | No
                 when = sample.timestamp
                 stamp = stamps.instant(float(when), LAYER, 1e-3) if when is not None else None
                 return sample.name, dict(sample.labels), float(sample.value), stamp
-    except (ValueError, IndexError, KeyError, TypeError):
+    except (ValueError, OverflowError, IndexError, KeyError, TypeError):
         return None
     return None
 

@@ -21,19 +21,23 @@ from .points import Points
 from .records import unwrap
 from .series_names import meaning
 
-_UNIT = r" ?([KMGT]i?B|kB)\b"
+_UNIT = r" ?([KMGT]i?B|[KMGT]i?|kB)\b"
 _SEPARATOR = r"(?:^|[\s,;(\[{])"
 _RSS = (
-    r"^(.*?)" + _SEPARATOR + r"(?:(?:\w+[=:])?([A-Za-z][\w:.@-]*)[ ,]+)?(?:\(?pid[=: ]*(\d+)\)?[ ,:]+)?"
-    r"(?:{key})[=: ]+([\d.]+)" + _UNIT
+    r"^({before}.*?)" + _SEPARATOR + r"(?:(?:\w+[=:])?([A-Za-z][\w:.@-]*)(?:[ ,]+|\())?"
+    r"(?:\(?pid[=: ]*(\d+)\)?[ ,:]+|(\d+)\)[ ,:]+)?(?:{key})[=: ]+([\d.]+)" + _UNIT
 )
+_MORE = ("", r".*?{key}[=: ]+[\d.]+ ?[A-Za-z]*\b")
+"""A line may tell the sizes of two processes."""
 _AVAILABLE = r"^(.*?)" + _SEPARATOR + r"(?:{key})[=: ]+([\d.]+)" + _UNIT
 
 RSS = tuple(
     SeriesSpec(
-        anchor, _RSS.replace("{key}", anchor), ("head", "name", "pid", "value", "unit"), ("name", "pid"), consume=False
+        anchor, _RSS.replace("{before}", before).replace("{key}", anchor),
+        ("head", "name", "pid", "number", "value", "unit"), ("name", "pid", "number"), consume=False,
     )
     for anchor in ("rss", "RSS", "VmRSS")
+    for before in _MORE
 )
 AVAILABLE = tuple(
     SeriesSpec(anchor, _AVAILABLE.replace("{key}", anchor), ("head", "value", "unit"), consume=False)
@@ -68,17 +72,9 @@ HELD = tuple(
 """How many of something a program says that it keeps: what grows in it when its memory does."""
 _SAYS = regex.compile(r"[a-z]{4}")
 _POD_BEFORE = regex.compile(r"(?:.*\s)?(?P<pod>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5}|\d{1,3}))\s+")
-_KIB = {
-    "kB": 1,
-    "KB": 1,
-    "KiB": 1,
-    "MB": 1024,
-    "MiB": 1024,
-    "GB": 1024**2,
-    "GiB": 1024**2,
-    "TB": 1024**3,
-    "TiB": 1024**3,
-}
+_KIB = {"kB": 1} | {f"{letter}{rest}": 1024**n for n, letter in enumerate("KMGT") for rest in ("B", "iB", "", "i")}
+_MARKS = "#>*- "
+"""What a script prints in front of its own line, so that it is told from the output around it."""
 
 
 def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
@@ -96,16 +92,16 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
         if rows.spec not in (*RSS, *AVAILABLE):
             continue
         names = rows.columns.get("name") or [None] * len(rows.lines)
-        pids = rows.columns.get("pid") or [None] * len(rows.lines)
+        pids, numbers = (rows.columns.get(key) or [None] * len(rows.lines) for key in ("pid", "number"))
         for row, line in enumerate(rows.lines):
             unit, text = rows.columns["unit"][row], rows.columns["value"][row]
             if unit is None or text is None or text.count(".") > 1 or not text.strip("."):
                 continue
             kib = float(text) * _KIB[unit]
-            around = unwrap(f"{rows.columns['head'][row] or ''}-")
+            around = unwrap(f"{(rows.columns['head'][row] or '').lstrip(_MARKS)} -")
             stamp = around.stamps[-1] if around.stamps else None
             if rows.spec in RSS:
-                pid = pids[row]
+                pid = pids[row] or numbers[row]
                 scope = Scope(host=around.scope.host, process=names[row] or "", pid=int(pid) if pid else None)
                 points.add("process_rss_mib", scope, stamp, line, kib / 1024)
             else:

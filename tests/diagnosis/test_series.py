@@ -158,6 +158,28 @@ def test_a_climb_of_hours_that_a_kill_ends_is_a_host_leak(b: ModuleType) -> None
     assert climbing(b, 20).diagnosis().verdict.cause.id == "host_oom.leak"
 
 
+@pytest.mark.parametrize(
+    ("left_gib", "killed", "cause"),
+    [(4, True, "host_oom.leak"), (90, True, "insufficient_evidence"), (4, False, "insufficient_evidence")],
+    ids=["nothing was left", "much was left", "no word of a kill"],
+)
+def test_a_shell_saw_the_kill_that_ended_a_climb(b: ModuleType, left_gib: float, killed: bool, cause: str) -> None:
+    """A watcher in the server's own output shows who grew, and that the host had no memory left when it was killed."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 15 * HOUR)
+    mib = [(HOUR * (1 + i), 9_000.0 + 8_000 * i) for i in range(15)]
+    w.series("process_rss_mib", mib, "a", Scope(process="Front", pid=812))
+    w.series("host_memory_available_kib", [(t, 1024 * (1024 * left_gib + mib[-1][1] - v)) for t, v in mib], "a")
+    if killed:
+        w.add("a", 15 * HOUR + 60, "./serve.sh: line 4:   812 Killed                  vllm serve acme/chat-14b", level="")
+    else:
+        w.start("a", 15 * HOUR + 60)
+    found = w.diagnosis().verdict
+    assert found.cause.id == cause
+    assert str(found.confidence) in ("likely", "undetermined")
+
+
 def test_a_climb_of_minutes_is_a_load(b: ModuleType) -> None:
     """Weights pass through host memory while they load."""
     assert climbing(b, 0.8).diagnosis().verdict.cause.id == "host_oom.container_limit"

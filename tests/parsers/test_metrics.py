@@ -252,3 +252,9 @@ def test_the_caption_of_a_table_names_its_series(text: str, series: tuple[str, s
     rows = "".join(f"2026-03-11T08:{n:02}:00Z,41200\n" for n in range(0, 50, 10))
     found = [(s.name, s.scope.gpu, s.values[0]) for s in read(text + rows, "range.csv").samples]
     assert found == ([series] if series else [])
+
+
+def test_a_number_that_no_float_holds_is_left_out() -> None:
+    """The client's parser reads whole numbers of any length."""
+    huge = SCRAPE + f"vllm:num_preemptions_total{{engine=\"1\"}} {'9' * 400}\n"
+    assert len(read(huge).events) == len(read(SCRAPE).events)

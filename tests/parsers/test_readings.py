@@ -72,3 +72,17 @@ def test_what_a_program_says_that_it_keeps(tmp_path: Path, words: str, kind: str
     found = read(tmp_path, "2025-11-18T02:41:00Z start", f"2025-11-18T02:41:07Z INFO {words}")
     held = [(s.scope.process, list(s.values), list(s.lines)) for s in found if s.name == "held_count"]
     assert held == ([(kind, [value], [2])] if kind else [])
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("# 2026-02-03 06:00:00 watch: Front(812) RSS=3.5G  Core(901) RSS=1.5G  MemAvailable=20G",
+     [("process_rss_mib", "Front", 812, 3584.0), ("process_rss_mib", "Core", 901, 1536.0),
+      ("host_memory_available_kib", "", None, 20971520.0)]),
+    ("2026-02-03T06:00:00Z Front pid=812 rss=3.5GiB", [("process_rss_mib", "Front", 812, 3584.0)]),
+    ("2026-02-03T06:00:00Z Front (pid 812) rss: 512Mi", [("process_rss_mib", "Front", 812, 512.0)]),
+    ("2026-02-03T06:00:00Z rss=3.5Gbit", []),
+], ids=["two processes", "a pid by name", "a bare unit", "no size"])  # fmt: skip
+def test_sizes_of_processes(tmp_path: Path, line: str, expected: list[tuple[str, str, int | None, float]]) -> None:
+    found = read(tmp_path, "2026-02-03T00:00:00Z start", line)
+    assert [(s.name, s.scope.process, s.scope.pid, s.values[0]) for s in found] == expected
+    assert all(s.stamps[0] > 0 for s in found)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 import regex
 
 from ...model import Finding, Samples, Scope
-from .. import ledger, trends
+from .. import ledger, rank, trends
 from ..case import Case, conclude
 from ..entities import ENGINE_COMM
 from ..model import Death, Life
@@ -285,6 +286,7 @@ def _traffic(case: Case, death: Death, segment: list[trends.Point]) -> Iterator[
         )
 
 
+RECENT_S = 7200.0
 _HOST_SERIES = ("container_memory_mib", "process_rss_mib", "host_memory_used_kib")
 
 
@@ -293,20 +295,43 @@ def _host_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
         if column.name not in _HOST_SERIES or not belongs(case, column, death.entity) or _of_another(column, death):
             continue
         scale = max(column.values, default=0.0) or 1.0
-        segment = _last_climb(case, column, moment, scale, 7200.0)
+        segment = _last_climb(case, column, moment, scale, RECENT_S)
         if not segment:
             continue
         if trends.is_leak_like(trends.thin(segment), scale) and segment[-1][0] - segment[0][0] >= 3600.0:
             unit = column.name.rsplit("_", 1)[1]
             killed = any(e.kind == "kernel_oom" or e.fields.get("reason") == "OOMKilled" for e in death.witnesses)
             cache = _host_cache(case, death)
+            fields: dict[str, Any] = dict(_climb_fields(segment, unit))
+            if not killed and _killed_when_all_was_gone(case, death, moment):
+                killed, fields["basis"] = True, rank.DIFFERENCE
             name = "host_leak" if killed and cache is None else "host_climb"
-            yield conclude(name, trends.event_at(column, segment[0]), _climb_fields(segment, unit))
+            yield conclude(name, trends.event_at(column, segment[0]), fields)
             yield from _held(case, death, segment)
             if cache is not None:
                 yield cache
             elif killed:
                 yield from foreign.loaded(case, death)
+
+
+NONE_LEFT = 0.05
+"""Of the most memory that was ever available, so much is as good as none."""
+
+
+def _killed_when_all_was_gone(case: Case, death: Death, moment: float) -> bool:
+    """True for an end by SIGKILL where the host's available memory had fallen to next to nothing, or to less than it
+    lost from one reading to the next: the kernel's own word is not in the bundle.
+    """
+    findings = death.life.findings if death.life is not None else ()
+    if death.exit_code != 137 and not any(f.signature == "python.killed" for f in findings):
+        return False
+    for column in case.samples:
+        if column.name == "host_memory_available_kib" and belongs(case, column, death.entity):
+            points = trends.segment_before(column, moment, max(column.values, default=0.0))
+            if len(points) >= trends.MIN_STEADY_POINTS and moment - points[-1][0] <= RECENT_S:
+                loss = median(a[1] - b[1] for a, b in pairwise(points))
+                return points[-1][1] <= max(loss, NONE_LEFT * max(column.values))
+    return False
 
 
 def counted_climb(case: Case, death: Death, least_mib: float) -> Finding | None:
@@ -350,6 +375,8 @@ def _of_another(column: Samples, death: Death) -> bool:
     if column.name != "process_rss_mib" or not column.scope.process:
         return False
     killed = {e.fields.get("victim_pid") for e in death.witnesses if e.kind == "kernel_oom"}
+    if death.life is not None:  # by the shell's word
+        killed |= {f.fields.get("pid", 0) for f in death.life.findings if f.signature == "python.killed"}
     return column.scope.pid not in killed and not ENGINE_COMM.search(column.scope.process)
 
 
