@@ -174,6 +174,7 @@ DERIVED: dict[str, Derived] = {
                 "gpu_smaller_than_named",
                 "gpu_is_slice",
                 "page_cache_shared",
+                "gpu_is_share_of_ram",
                 "probe_budget_short",
                 "kv_saturated",
                 "kv_full_once",

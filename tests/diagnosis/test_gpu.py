@@ -468,6 +468,27 @@ def test_a_card_that_became_smaller(b: ModuleType, now_mib: int, needed: float, 
 
 
 @pytest.mark.parametrize(
+    ("gtt_mib", "vram_mib", "ram_gib", "cause"),
+    [(31_900, 1024, 62, "gpu_oom.reserved_memory"), (31_900, 1024, 34, "gpu_oom.weights"),
+     (31_900, 1024, None, "gpu_oom.weights"), (64_000, 32_000, 128, "gpu_oom.weights")],
+    ids=["half of the memory", "nearly all of it", "memory unknown", "a card of its own"],
+)  # fmt: skip
+def test_an_apu_borrows_from_the_host(b: ModuleType, gtt_mib: int, vram_mib: int, ram_gib: int | None, cause: str) -> None:
+    """The driver's limit is the ceiling where the host could lend far more."""
+    w = b.World()
+    if ram_gib is not None:
+        w.add("host.txt", 0, "MemTotal", "meminfo", "host", mem_total_kib=ram_gib * 1024**2)
+    w.add("dmesg", 1, f"[drm] amdgpu: {vram_mib}M of VRAM memory ready", channel="kernel")
+    w.add("dmesg", 1, f"[drm] amdgpu: {gtt_mib}M of GTT memory ready.", channel="kernel")
+    w.start("a", 10, ready=False, loaded=False)
+    w.fail("a", 60, b.oom_text(total="31.15 GiB", allocated="30.50 GiB", free="20.00 MiB", processes=""), b.LOADING)
+    diagnosis = w.diagnosis()
+    assert diagnosis.verdict.cause.id == cause
+    if cause == "gpu_oom.reserved_memory":
+        assert "GTT" in diagnosis.first_cause.event.text
+
+
+@pytest.mark.parametrize(
     ("profile", "settings", "cause"),
     [("3g.40gb", {}, "gpu_oom.reserved_memory"), ("", {}, "gpu_oom.kv_max_len"),
      ("3g.40gb", {"max_num_batched_tokens": 512}, "gpu_oom.kv_max_len")],

@@ -30,6 +30,10 @@ OUTSIDE_POOL_GIB = 4.0
 """As above with graphs: an entry of NVML so far above torch's own figures can still only be ourselves."""
 MUCH_OUTSIDE_GIB = 8.0
 """More than any engine takes outside of torch's pool: somebody else is on the card."""
+CARVED = 0.25
+"""An APU's own video memory is small beside what it borrows."""
+MUCH_MORE = 1.4
+"""Beyond this multiple the host could lend more, and keep enough for itself."""
 _NOMINAL = regex.compile(r"(?<![\d.])(\d{2,3}) ?GB?(?![\w.])|-(\d{1,3})[CQAB]\b")
 _SLICE = regex.compile(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\bGRID\b|-\d{1,3}[CQ]\b")
 
@@ -41,6 +45,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     yield from _smaller_than_before(case, death)
     if failure is None:
         return
+    yield from _share_of_ram(case, death)
     numbers = _numbers(death.life, failure)
     if numbers is not None:
         yield from _arithmetic(numbers)
@@ -110,6 +115,24 @@ def _smaller_than_before(case: Case, death: Death) -> Iterator[Finding]:
             fields.setdefault("gpu_shrunk_gib", round((before - available) / share, 2))
     if needed <= available + fields.get("gpu_shrunk_gib", 0.0) * share:
         yield conclude("gpu_smaller_than_before", witness.event, fields, (witness,))
+
+
+def _share_of_ram(case: Case, death: Death) -> Iterator[Finding]:
+    """A start failed on an APU: its memory is what the driver lends it of the host's, and the host has far more."""
+    life = death.life
+    totals = [f.fields["gpu_total_gib"] for f in life.findings if "gpu_total_gib" in f.fields] if life else []
+    ram = [e.fields["mem_total_kib"] for e in case.of_kind("meminfo") if e.fields.get("mem_total_kib")]
+    told = list(case.named("kernel.amdgpu_memory"))
+    own = sum(f.fields.get("vram_mib", 0) for f in told)
+    if life is None or life.ready is not None or not totals or not ram:
+        return
+    for lent in (f for f in told if "gtt_mib" in f.fields):
+        size = lent.fields["gtt_mib"]
+        is_it = abs(totals[0] * 1024 - size) <= 0.03 * size
+        if is_it and own <= CARVED * size and ram[0] >= MUCH_MORE * size * 1024:
+            fields = {**lent.fields, "gpu_total_gib": totals[0], "host_memory_gib": round(ram[0] / 1024**2, 1)}
+            yield conclude("gpu_is_share_of_ram", lent.event, fields)
+            return
 
 
 def _shrunk_card(case: Case) -> tuple[float, float] | None:
