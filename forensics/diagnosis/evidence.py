@@ -24,6 +24,10 @@ NODE_AFTER_S = 45.0
 LONG_BEFORE_S = 12 * 3600.0
 _TURN_S = 365.2425 * DAY_S
 
+UNREACHED = "hub.unreachable"
+ANSWERED = frozenset({"hub.gated", "hub.unauthorized", "hub.not_found", "hub.http_error"})
+"""Who got such an answer had reached the hub: what failed to connect before was tried again."""
+
 _NODE_CHANNELS = frozenset({"kernel", "nvidia", "oomd", "systemd", "clock", "host", "cgroup"})
 
 
@@ -145,6 +149,9 @@ def _in_life(death: Death, finding: Finding) -> str:
         if not life.holds(finding.event):
             return "other_run"
         survived = finding.locator.order < life.last_sign and finding.role in (Role.CAUSE, Role.SYMPTOM)
+        if finding.signature == UNREACHED:
+            survived |= any(f.signature in ANSWERED and f.locator.order > finding.locator.order for f in life.findings)
+            return "recovered" if survived else ""
         return "recovered" if survived and finding is not life.fatal else ""
     moment = finding.time.utc_s
     start, end = life.start.time.utc_s, life.end.time.utc_s

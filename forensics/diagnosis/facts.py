@@ -13,7 +13,7 @@ from ..model import Finding
 from . import counts, holders, jobs, timing
 from .case import Case
 from .evidence import same_fact
-from .judge import first_cause
+from .judge import first_cause, served
 from .ledger import TYPED, arguments_of, build, kv_facts, values_of
 from .model import Incident, Life
 from .rules.gpu import named_cards
@@ -107,6 +107,8 @@ _OBSERVED = frozenset(
         "derived.queue_grew",
     }
 )
+_TELLING = {"nccl.watchdog_timeout": frozenset({"timeout_ms", "ran_ms"})}
+"""Numbers of consequences that belong to the story: how long the peers of a dead rank waited for it."""
 _TERM_FACTS = {
     "total": "gpu_total_gib",
     "utilization": "gpu_memory_utilization",
@@ -159,6 +161,9 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     facts.update({name: value for name, value in of_job.items() if name not in facts})
     counts.of_repeats(incident, facts)
     _refused_starts(case, incident, facts)
+    for finding in incident.consequences:
+        told = _TELLING.get(finding.signature, frozenset()) & finding.fields.keys()
+        facts |= {name: finding.fields[name] for name in told - facts.keys()}
     for name, value in timing.measure(case, incident, first_cause(incident.hypotheses[0])).items():
         facts.setdefault(name, value)
     twice = timing.repeated_hour(case, incident)
@@ -168,6 +173,9 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     cause, ground = incident.hypotheses[0].cause.id, incident.hypotheses[0].decisive
     if cause == "host_oom.node":
         holders.of_node(case, incident, facts)
+    if cause == "driver_mismatch":
+        images = [f.fields for f in case.named("nvidia.image_cuda")]
+        facts |= {name: value for name, value in next(iter(images), {}).items() if name not in facts}
     if cause == "ray_oom":
         holders.of_ray_node(case, facts)
     if cause == "gpu_oom.other_process":
@@ -181,6 +189,8 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     if "gpu_total_gib" not in facts:
         named = next((gib for _, gib in named_cards(case, incident.entity) if gib is not None), None)
         facts |= {"gpu_nominal_gib": named} if named is not None else {}
+        sizes = {event.fields.get("memory_total_mib") for event in case.of_kind("gpu_state")} - {None}
+        facts |= {"gpu_memory_total_mib": sizes.pop()} if len(sizes) == 1 else {}
     skews = [c.skew_s for s in case.sources for c in s.clocks if c.verdict == "solved" and abs(c.skew_s) >= SKEW_S]
     if skews:
         facts["clock_skew_s"] = max(skews, key=abs)
@@ -196,11 +206,17 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
 
 
 def life_of(case: Case, incident: Incident) -> Life | None:
-    """The run that the incident is about: that of its first death with a log, else any of the entity."""
+    """The run that the incident is about: that of its first death with a log, else any of the entity.
+
+    Where all is well, it is the one that serves now.
+    """
     for death in incident.deaths:
         if death.life is not None:
             return death.life
-    return next(iter(case.lives_of(incident.entity)), None)
+    lives = case.lives_of(incident.entity)
+    if incident.hypotheses[0].cause.id == "healthy":
+        lives = [life for life in lives if served(life)][-1:] or lives
+    return next(iter(lives), None)
 
 
 def _begun(case: Case, life: Life) -> Life:

@@ -180,13 +180,19 @@ def test_a_silent_death_asks_for_the_kernel(b: ModuleType) -> None:
     assert "silent_death" in b.names(diagnosis.verdict.supporting)
 
 
-def test_a_negative_kv_budget_is_a_cause(b: ModuleType) -> None:
-    """The measured budget is below zero: whatever the engine says next."""
+@pytest.mark.parametrize(("text", "is_cause"), [
+    ("Available KV cache memory: -5.12 GiB", True), ("# GPU blocks: 0, # CPU blocks: 780", True),
+    ("# GPU blocks: 41, # CPU blocks: 780", False),
+], ids=["below zero", "no block", "some blocks"])  # fmt: skip
+def test_a_spent_kv_budget_is_a_cause(b: ModuleType, text: str, is_cause: bool) -> None:
+    """The measured budget is zero or below: whatever the engine says next, this is the line to read."""
     w = b.World()
     w.start("a", 0, loaded=False)
-    w.add("a", 20, "Available KV cache memory: -5.12 GiB")
+    w.add("a", 20, text)
     w.fail("a", 21, "ValueError: too small", frames=("core.py:_initialize_kv_caches",))
-    assert w.diagnosis().verdict.cause.id == "gpu_oom.kv_cache_startup"
+    found = w.diagnosis()
+    assert (found.verdict.cause.id == "gpu_oom.kv_cache_startup") is is_cause
+    assert (found.first_cause.event.text == text) is is_cause
 
 
 def test_a_planned_stop_is_healthy(b: ModuleType) -> None:

@@ -196,6 +196,21 @@ def test_a_survived_error_is_no_evidence(b: ModuleType) -> None:
     assert objection_to(b, w, "torch.oom") == "recovered"
 
 
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_hub_that_answered_was_reached(b: ModuleType, answered: bool) -> None:
+    """A name that did not resolve at the first try is no cause of a refusal at the second."""
+    w = b.World()
+    w.start("a", 0, ready=False, loaded=False)
+    text = "NameResolutionError: Failed to resolve 'huggingface.co' ([Errno -3] Temporary failure in name resolution)"
+    w.add("a", 10, text, level="WARNING")
+    refusal = "OSError: You are trying to access a gated repo."
+    w.fail("a", 20, refusal if answered else "OSError: no such model", ("vllm/config.py:get_config",), envelope="")
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "model_download"
+    assert found.first_cause.event.text == (refusal if answered else text)
+    assert ("recovered" in {d.reason for d in found.decoys}) is answered
+
+
 def test_talk_about_an_error_is_no_evidence(b: ModuleType) -> None:
     """A prompt that quotes an OOM."""
     w = world(b)

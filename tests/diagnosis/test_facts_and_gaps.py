@@ -128,6 +128,44 @@ def test_many_of_a_kind_held_the_memory_that_ray_saw(b: ModuleType) -> None:
     assert (facts["largest_process_alike"], facts["largest_process_alike_gib"]) == (3, 55.5)
 
 
+def test_the_facts_of_health_are_those_of_the_run_that_serves(b: ModuleType) -> None:
+    w = b.World()
+    scope = Scope(container="chat")
+    w.start("a", 0, scope, max_num_seqs=64)
+    w.answer("a", 100, scope=scope)
+    w.add("a", 200, "Shutting down FastAPI HTTP server.", scope=scope)
+    w.start("a", 300, scope, max_num_seqs=256)
+    w.answer("a", 400, scope=scope)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "healthy"
+    assert found.key_facts["max_num_seqs"] == 256
+
+
+def test_how_long_the_peers_of_a_dead_rank_waited(b: ModuleType) -> None:
+    """Numbers of a consequence that belong to the story."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 80, "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered")
+    w.add("a", 680, "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1,"
+          " NumelOut=1, Timeout(ms)=600000) ran for 600031 milliseconds", level="ERROR")  # fmt: skip
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "gpu_hardware"
+    assert (found.key_facts["timeout_ms"], found.key_facts["ran_ms"]) == (600_000, 600_031)
+
+
+def test_the_cuda_of_an_image_that_the_driver_is_too_old_for(b: ModuleType) -> None:
+    w = b.World()
+    w.add("a", 0, "CUDA Version 13.0.2", channel="container", level="")
+    w.start("a", 5, ready=False, loaded=False)
+    text = "RuntimeError: The NVIDIA driver on your system is too old (found version 12040). Please update your GPU driver"
+    w.fail("a", 20, text, ("torch/cuda/__init__.py:_lazy_init",), envelope="")
+    w.add("smi.csv", 0, "GPU 0", "gpu_state", "nvidia", memory_total_mib=49_140)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "driver_mismatch"
+    assert (found.key_facts["image_cuda_version"], found.key_facts["gpu_memory_total_mib"]) == (13.0, 49_140)
+
+
 def test_numbers_of_a_kill(b: ModuleType) -> None:
     """Victim, limit, container and exit, all named with their units."""
     w = b.World()

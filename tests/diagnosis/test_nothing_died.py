@@ -152,6 +152,22 @@ def test_a_slip_among_answers(b: ModuleType, refused: int, answered: int, reason
     assert verdict(w)[0] == cause
 
 
+@pytest.mark.parametrize(("between", "first"), [(0, "400"), (3, "maximum context length")])
+def test_a_client_retells_the_refusal(b: ModuleType, between: int, first: str) -> None:
+    """Right behind the server's answer it is the same thing; the answer came first."""
+    w = b.World()
+    w.start("a", 0)
+    for n in range(3):
+        w.answer("a", 70 + 10 * n, 400)
+        for k in range(between):
+            w.answer("a", 71 + 10 * n + k)
+        w.add("a", 75 + 10 * n, "[bot] openai.BadRequestError: This model's maximum context length is 8192 tokens. However, you"
+              " requested 9100 tokens", level="ERROR")  # fmt: skip
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "request_rejected"
+    assert first in found.first_cause.event.text
+
+
 @pytest.mark.parametrize(
     ("typed", "ready", "cause"),
     [(True, True, "healthy"), (False, True, "config_error"), (True, False, "config_error")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from types import ModuleType
 from typing import Any
 
@@ -160,6 +161,22 @@ def test_a_standstill_begins_before_its_timeout(
     assert diagnosis.first_cause is not None
     assert (diagnosis.first_cause.locator.line, bool(diagnosis.first_cause.id)) == (line, True)
     assert diagnosis.incidents[0].start_s == pytest.approx(b.T0 + {62: 330, 70: 390, 90: 650}[line])
+
+
+def test_a_wait_right_before_the_first_standing_report(b: ModuleType) -> None:
+    """The wait began a minute before it was printed; that requests still run is no work that it was followed by."""
+    w = served(b)
+    for name, values in (("requests_running", (4.0, 5.0, 5.0)), ("generation_tokens_per_s", (400.0, 0.0, 0.0))):
+        w.series(name, [(310.0 + 60 * n, value) for n, value in enumerate(values)], "a", first_line=60)
+    w.add("a", 369, WAIT, line=61)
+    for column in w.samples:
+        column.lines[1:] = array("q", [62, 64])
+    w.add("a", 429, WAIT, line=63)
+    w.lines["a"] = 70
+    w.fail("a", 650, "TimeoutError: RPC call to execute_model timed out.", envelope="")
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "engine_timeout"
+    assert found.first_cause.locator.line == 61
 
 
 def test_a_fault_in_the_middle_of_a_standstill_is_its_cause(b: ModuleType) -> None:

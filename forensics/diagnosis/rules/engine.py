@@ -65,9 +65,9 @@ def _disk(life: Life) -> Iterator[Finding]:
 
 
 def _kv_budget(life: Life) -> Iterator[Finding]:
-    """The measured KV budget is zero or negative: the engine cannot start, whatever it says next."""
+    """The measured KV budget is zero or negative, or not one block: the engine cannot start, whatever it says next."""
     for finding in life.findings:
-        available = finding.fields.get("kv_available_gib")
+        available = finding.fields.get("kv_available_gib", finding.fields.get("gpu_blocks"))
         if isinstance(available, int | float) and available <= 0:
             yield conclude("kv_budget_spent", finding.event, finding.fields, (finding,))
             return

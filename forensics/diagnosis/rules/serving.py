@@ -69,32 +69,35 @@ _TOKENS = ("generation_tokens_per_s", "prompt_tokens_per_s")
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
-    """Where a standstill began that a timeout ended: the last reports of requests without tokens, or the first wait."""
+    """Where a standstill began that a timeout ended: the first report of requests without tokens, or the first wait."""
     life = death.life
     lost = [f for f in life.findings if f.signature in TIMEOUTS and f.locator.order > life.last_sign] if life else []
     if life is None or not lost:
         return
     place = lost[0].locator.order
-    waits = [f.event for f in life.findings if f.signature == WAIT and life.last_sign < f.locator.order < place]
-    standing = _standing_before(case, life, waits[0].locator.order if waits else place)
-    began = standing or next(iter(waits), None)
+    moved, standing = _standing_before(case, life, place)
+    moved = life.last_sign if moved is None else moved  # reports without a token are no work, though requests run
+    waits = [f.event for f in life.findings if f.signature == WAIT and moved < f.locator.order < place]
+    began = min((*standing, *waits), key=lambda event: event.locator.order, default=None)
     if began is not None:
         start_s, end_s = began.time.utc_s, lost[0].time.utc_s
         fields = {"stall_s": round(end_s - start_s)} if start_s is not None and end_s is not None else {}
         yield conclude("stood_still", began, fields, (lost[0],))
 
 
-def _standing_before(case: Case, life: Life, order: int) -> Event | None:
-    """The first of the last reports before a place that show requests and not one token; none where work went on."""
+def _standing_before(case: Case, life: Life, order: int) -> tuple[int | None, list[Event]]:
+    """Place of the last report of work before a place, if any, and the first one behind it that shows only requests."""
     beside = _by_log(case)
+    moved, standing = list[int](), list[Event]()
     for running in _columns(case, "requests_running"):
         tokens = _sums(column for column in beside[running.source, running.scope] if column.name in _TOKENS)
         rows = [row for row in _of(case, life, running) if row[0] < order]
         moving = max((n for n, row in enumerate(rows) if row[2] == 0 or tokens.get(row[0]) != 0.0), default=-1)
+        moved += [rows[moving][0]] if moving >= 0 else []
         if moving + 1 < len(rows):
             place, moment, count = rows[moving + 1]
-            return trends.event_at(running, (moment, count, place))
-    return None
+            standing.append(trends.event_at(running, (moment, count, place)))
+    return max(moved, default=None), standing[:1]
 
 
 def standstills(case: Case) -> Iterator[tuple[tuple[Finding, ...], bool]]:
@@ -271,7 +274,13 @@ def refusals(case: Case) -> tuple[Finding, ...]:
     told = _statuses(answers, total)
     place = messages[0].event if messages else next(e for e in answers if e.fields["status"] == told["http_status"])
     fields = {"requests_refused": total, **told, **(messages[0].fields if messages else {})}
-    return conclude("requests_refused", place, fields, messages[:1]), *messages
+    retold = [e for e in answers if messages and _is_just_before(e, place)]  # a client's word about the server's answer
+    return conclude("requests_refused", *((retold[-1], fields) if retold else (place, fields, messages[:1]))), *messages
+
+
+def _is_just_before(answer: Event, message: Event) -> bool:
+    a, b = answer.locator, message.locator
+    return a.source == b.source and b.order - a.order == 1
 
 
 def _answered(case: Case, logs: Collection[str]) -> int:
