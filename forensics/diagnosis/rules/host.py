@@ -20,7 +20,7 @@ from ..deaths import JOIN_S, LINGER_S
 from ..entities import ENGINE_COMM
 from ..model import Death
 from .engine import SILENT_ENDS
-from .series import counted_climb
+from .host_series import counted_climb
 
 NEAR_S = 120.0
 
