@@ -162,8 +162,8 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     counts.of_repeats(incident, facts)
     _refused_starts(case, incident, facts)
     for finding in incident.consequences:
-        told = _TELLING.get(finding.signature, frozenset()) & finding.fields.keys()
-        facts |= {name: finding.fields[name] for name in told - facts.keys()}
+        telling = _TELLING.get(finding.signature, frozenset()) & finding.fields.keys()
+        facts |= {name: finding.fields[name] for name in telling - facts.keys()}
     for name, value in timing.measure(case, incident, first_cause(incident.hypotheses[0])).items():
         facts.setdefault(name, value)
     twice = timing.repeated_hour(case, incident)
@@ -173,9 +173,6 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     cause, ground = incident.hypotheses[0].cause.id, incident.hypotheses[0].decisive
     if cause == "host_oom.node":
         holders.of_node(case, incident, facts)
-    if cause == "driver_mismatch":
-        images = [f.fields for f in case.named("nvidia.image_cuda")]
-        facts |= {name: value for name, value in next(iter(images), {}).items() if name not in facts}
     if cause == "ray_oom":
         holders.of_ray_node(case, facts)
     if cause == "gpu_oom.other_process":

@@ -45,7 +45,9 @@ def of_card(case: Case, facts: dict[str, Any]) -> None:
 
 
 def of_driver(case: Case, facts: dict[str, Any]) -> None:
-    """The driver and the newest CUDA that it can run, as nvidia-smi heads its table."""
+    """The CUDA of the image; the driver and the newest CUDA that it can run, as nvidia-smi heads its table."""
+    for image in case.named("nvidia.image_cuda"):
+        facts.setdefault("image_cuda_version", image.fields["image_cuda_version"])
     for event in case.of_kind("log"):
         if event.channel == "nvidia" and "driver_cuda" in event.fields:
             facts |= {name: event.fields[name] for name in ("driver_version", "driver_cuda") if name not in facts}
