@@ -16,7 +16,7 @@ from ..signatures.model import ENGINES
 from .case import Case
 from .entities import CLUSTER_NAME, ENGINE_COMM, ENGINE_PROGRAM, shown_as_engine, words_of
 from .model import Life
-from .placing import workload_of
+from .placing import NO_ENGINE, workload_of
 
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
@@ -124,7 +124,7 @@ _HELPER = regex.compile(
 
 
 def is_beside_engine(case: Case, entity: str) -> bool:
-    """True for a gateway, or what runs in every cluster, by its name, where something else is seen that may serve.
+    """True for a gateway, a store, or what runs in every cluster, by its name, where something else may serve.
 
     Its end is an incident too, but the one that is asked about only when nothing ails the engine.
     """
@@ -136,13 +136,7 @@ def is_beside_engine(case: Case, entity: str) -> bool:
 
 def _is_beside(entity: str) -> bool:
     name = _bare(entity)
-    return CLUSTER_NAME.match(name) is not None or _FRONT.search(name) is not None
-
-
-_FRONT = regex.compile(
-    r"(?:^|[-_.])(?:gateway|proxy|ingress|router|envoy|nginx|haproxy|traefik|istio|kong|apisix|litellm)(?![a-z])",
-    regex.IGNORECASE,
-)
+    return CLUSTER_NAME.match(name) is not None or NO_ENGINE.search(name.lower()) is not None
 
 
 def _described(case: Case, entity: str) -> list[Event]:

@@ -29,8 +29,8 @@ _SHORT_ID = 12
 MIN_REPORTS = 3
 """So many reports of an engine tell it from another one."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
-_NO_ENGINE = regex.compile(
-    r"(?<![a-z])(?:gateway|proxy|ingress|router|nginx|haproxy|litellm|redis|postgres\w*|mysql|mongo\w*|minio|qdrant|milvus|kafka"
+NO_ENGINE = regex.compile(
+    r"(?<![a-z])(?:gateway|proxy|ingress|router|envoy|nginx|haproxy|traefik|istio|kong|apisix|litellm|redis|postgres\w*|mysql|mongo\w*|minio|qdrant|milvus|kafka"
     r"|rabbitmq|frontend|web|ui|cron|backup|exporter|operator|controller|scheduler|autoscaler|jupyter\w*|notebook)(?![a-z])"
 )
 """Words in the names of pods that stand beside an engine and are none."""
@@ -91,7 +91,7 @@ class _Pod:
             return True
         if self.described and (self.images or self.arguments):
             return bool(ENGINE_COMM.search(" ".join((*self.images, *self.arguments))))
-        return not CLUSTER_NAME.match(bare) and not _NO_ENGINE.search(bare)
+        return not CLUSTER_NAME.match(bare) and not NO_ENGINE.search(bare)
 
 
 def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[Samples]) -> None:
