@@ -29,11 +29,22 @@ ANSWERED = frozenset({"hub.gated", "hub.unauthorized", "hub.not_found", "hub.htt
 """Who got such an answer had reached the hub: what failed to connect before was tried again."""
 
 _NODE_CHANNELS = frozenset({"kernel", "nvidia", "oomd", "systemd", "clock", "host", "cgroup"})
+_TIMELESS = _NODE_CHANNELS | {"k8s", "ray"}
+"""Channels whose lines stand between and behind those of the run that they are about."""
 
 
 def of_death(case: Case, death: Death) -> tuple[Finding, ...]:
     """The findings that are evidence for a death."""
-    return tuple(finding for finding in case.findings if not objection(case, death, finding))
+    near = (f for f in case.findings if not _is_outside(death, f))  # a log of many runs has many more of others
+    return tuple(finding for finding in near if not objection(case, death, finding))
+
+
+def _is_outside(death: Death, finding: Finding) -> bool:
+    """True for what the log of the run printed before or after it: no evidence, whatever the objection."""
+    life, event = death.life, finding.event
+    if life is None or event.channel in _TIMELESS or event.locator.source != life.start.locator.source:
+        return False
+    return not life.start.locator.order <= event.locator.order <= life.end.locator.order
 
 
 def decoys(case: Case, death: Death) -> tuple[Decoy, ...]:
@@ -115,7 +126,7 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     if _killed_another(case, finding):
         return "other_entity"
     life = death.life
-    of_node = finding.event.channel in _NODE_CHANNELS  # in a journal these stand between and behind the engine's lines
+    of_node = finding.event.channel in _NODE_CHANNELS
     of_log = not of_node and not (finding.event.channel == "k8s" and finding.event.kind != "log")  # kubectl's tables
     in_run = (finding.locator.source, finding.locator.order) in case.in_runs
     of_log = of_log and (in_run or finding.event.channel != "ray")  # a driver prints the words of its raylets anywhere
