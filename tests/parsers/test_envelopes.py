@@ -313,3 +313,12 @@ def test_a_header_without_its_time(line: str, level: str, text: str) -> None:
     """Somebody cut time and file out of each line; the process and the level stayed."""
     record = unwrap(line)
     assert (record.level, record.text) == (level, text)
+
+
+def test_a_controller_is_no_engine() -> None:
+    """controller-runtime's JSON: the keys behind the message say what it is about, `Node` whose machine."""
+    head = '{"level":"INFO","time":"2026-11-29T21:24:17.310Z","logger":"controller","message":"initiating delete"'
+    told = peel(head + ',"controller":"interruption","messageKind":"spot_interrupted","Node":{"name":"gpu-node-7"}}')
+    assert (told.channel, told.scope.host) == ("host", "gpu-node-7")
+    assert told.text == "initiating delete controller=interruption messageKind=spot_interrupted"
+    assert peel(head + ',"processName":"APIServer"}').channel == "engine"

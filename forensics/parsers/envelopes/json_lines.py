@@ -14,6 +14,7 @@ from ..layer import Layer, clean
 from .identity import channel_of, speaker
 from .shippers import logged, shipped
 
+_HEAD_KEYS = frozenset({"level", "time", "logger", "message", "commit"})
 _WHOLE = regex.compile(r"\d{1,18}")
 _SECONDS = regex.compile(r"\d{1,18}(?:\.\d{1,12})?")
 
@@ -30,7 +31,9 @@ def json_line(text: str) -> Layer | None:
         return None
     if not isinstance(entry, dict):
         return None
-    for reader in (_journal_json, _klog_json, shipped, _docker_json, _engine_json, _ray_json, _access_json, logged):
+    for reader in (
+        _journal_json, _klog_json, shipped, _docker_json, _controller_json, _engine_json, _ray_json, _access_json, logged,
+    ):  # fmt: skip
         layer = reader(entry)
         if layer is not None:
             return layer
@@ -94,6 +97,19 @@ JOURNAL_FIELDS = frozenset({
     "_TRANSPORT", "_PID", "SYSLOG_PID", "_HOSTNAME", "_SYSTEMD_UNIT", "UNIT", "USER_UNIT", "CONTAINER_NAME",
     "CONTAINER_ID_FULL",
 })  # fmt: skip
+
+
+def _controller_json(entry: dict[str, Any]) -> Layer | None:
+    """A controller of a cluster (controller-runtime on zap: Karpenter …), its keys behind the message; no engine."""
+    level, message, when = (entry.get(key) for key in ("level", "message", "time"))
+    if not (isinstance(entry.get("controller"), str) and all(isinstance(v, str) for v in (level, message, when))):
+        return None
+    told = (f"{key}={value}" for key, value in entry.items() if key not in _HEAD_KEYS and isinstance(value, str))
+    node = entry.get("Node")
+    name = node.get("name") if isinstance(node, dict) else ""
+    scope = Scope(host=name) if isinstance(name, str) else Scope()
+    text = " ".join((str(message), *told))
+    return Layer(text, stamps.iso(str(when), "zap"), "host", level=str(level).upper(), scope=scope, logger="controller")
 
 
 def _engine_json(entry: dict[str, Any]) -> Layer | None:
