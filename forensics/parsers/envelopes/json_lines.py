@@ -32,7 +32,8 @@ def json_line(text: str) -> Layer | None:
     if not isinstance(entry, dict):
         return None
     for reader in (
-        _journal_json, _klog_json, shipped, _docker_json, _controller_json, _engine_json, _ray_json, _access_json, logged,
+        _journal_json, _klog_json, shipped, _docker_json, _controller_json, _engine_json, _ray_json, _access_json,
+        logged,
     ):  # fmt: skip
         layer = reader(entry)
         if layer is not None:
