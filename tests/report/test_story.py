@@ -96,7 +96,7 @@ def test_the_managers_lines(data: dict[str, Any]) -> None:
     said = {line["key"]: line["text"] for line in data["summary"]}
     assert list(said) == ["what", "when", "impact", "cause", "sure", "evidence", "now", "avoid"]
     assert "2025-11-18 02:11:09 – 02:21" in said["when"]
-    assert "2 failed requests" in said["impact"]
+    assert "failed requests (5xx): at least 2" in said["impact"]
     assert "512 MiB were refused with 201 MiB of 23.69 GiB free" in said["cause"]
     assert next(line for line in data["summary"] if line["key"] == "cause")["line"] == 19
 
