@@ -27,7 +27,7 @@ _ODD_NAMES = (
     "queue.Empty", "queue.Full", "ExceptionGroup",
 )  # fmt: skip
 ANCHORS = (
-    HEADER, '  File "', "Error", "Exception", "exceptions.", "errors.", ".exc.", *_CHAINS, *_ODD_NAMES,
+    HEADER, '  File "', '.py", line ', "Error", "Exception", "exceptions.", "errors.", ".exc.", *_CHAINS, *_ODD_NAMES,
     FAULT, "(most recent call first)",
 )  # fmt: skip
 """Literals of the lines that a traceback needs; source lines between the frames are not among them."""
@@ -35,8 +35,8 @@ MAX_FRAMES = 40
 MAX_GAP = 400
 """Lines of other speakers that may lie between two lines of one traceback."""
 
-_FRAME = regex.compile(
-    r'\s+File "(?P<path>[^"]*)", line \d+(?:,? in (?P<function>.*?))?(?: \[repeated \d+x[^\]]*\])?'
+_FRAME = regex.compile(  # people shorten it: `...worker/gpu_worker.py", line 318, in load_model`
+    r'(?:\s+File "|\s*(?:\.\.\.|…))(?P<path>[^"]*)", line \d+(?:,? in (?P<function>.*?))?(?: \[repeated \d+x[^\]]*\])?'
 )
 _EXCEPTION = regex.compile(
     r"(?P<name>(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)"

@@ -241,3 +241,21 @@ def test_what_was_raised_from_an_exception_may_come_without_frames() -> None:
     first, second = assemble(RAW + chain + "engine.errors.EngineDeadError: see above\n").events
     assert (first.fields["chained"], second.fields["chained"], second.kind) == (False, True, "traceback")
     assert second.text == "engine.errors.EngineDeadError: see above"
+
+
+def test_frames_whose_paths_somebody_cut_short() -> None:
+    """A form took the first half of each; the innermost functions still say where it was."""
+    event = only(
+        """...engine/core.py", line 88, in __init__
+    self._initialize_kv_caches(vllm_config)
+…worker/gpu_model_runner.py", line 2112, in _dummy_sampler_run
+    sampler_output = self.sampler(logits=logits,
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 592.00 MiB.
+"""
+    )
+    assert event.fields["frames"] == ("engine/core.py:__init__", "worker/gpu_model_runner.py:_dummy_sampler_run")
+    assert (event.kind, event.channel, event.locator.line) == ("traceback", "engine", 5)
+
+
+def test_a_path_with_a_line_in_a_sentence_is_no_frame() -> None:
+    assert not assemble('see "/opt/vllm/v1/worker/gpu_model_runner.py", line 2112, in load_model\nRuntimeError: x').events
