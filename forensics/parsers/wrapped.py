@@ -139,18 +139,22 @@ def _at_width(lines: Sequence[str], width: int, own: frozenset[str]) -> list[str
 
 
 def _filled(lines: Sequence[str]) -> list[str]:
-    """Join paragraphs that begin with a header or the name of an error and were broken between words.
+    """Join paragraphs that begin with a header or the name of an error and were broken between words, or cut.
 
     A break into two lines is believed only where some paragraph shows the width at which its lines were broken.
     """
+    joined = list(lines)
     groups: list[tuple[int, list[str]]] = []
     index = 0
     while index < len(lines):
         group = _paragraph(lines, index)
-        if len(group) > 1 and _is_filled(group):
+        if cut := _cut(lines[index : index + len(group)]):
+            joined[index] = _quote(lines[index]) + "".join(cut)
+            joined[index + 1 : index + len(cut)] = [""] * (len(cut) - 1)
+            group = group[: len(cut)]
+        elif len(group) > 1 and _is_filled(group):
             groups.append((index, group))
         index += max(1, len(group))
-    joined = list(lines)
     if any(_shows_width(group) for _, group in groups):
         for index, group in groups:
             joined[index] = _quote(lines[index]) + " ".join(group)
@@ -209,6 +213,22 @@ def _is_filled(group: Sequence[str]) -> bool:
     width = max(map(len, group[1:]))
     breaks = [len(line) + 1 + len(behind.split(" ", 1)[0]) for line, behind in pairwise(group)]
     return width <= MAX_FILLED and min(breaks) > max(width, LEAST_FILLED)
+
+
+def _cut(paragraph: Sequence[str]) -> list[str]:
+    """The pieces of an error that a terminal cut at one column, its blanks among them; none where none did.
+
+    All are of one length, but the last. Four lines of one length are no chance; of two, one has to begin with the blank
+    that such a cut leaves to it.
+    """
+    quote = len(_quote(paragraph[0]))
+    pieces = [line.removesuffix("\r")[quote:] for line in paragraph]
+    width = len(pieces[0])
+    full = next((i for i, piece in enumerate(pieces) if len(piece) != width), len(pieces) - 1)
+    cut = pieces[: full + 1]
+    blank = any(piece[:1] == " " != piece[1:2] for piece in cut[1:])
+    fits = LEAST_FILLED <= width <= MAX_FILLED and len(cut[-1]) <= width and _MESSAGE.match(pieces[0])
+    return cut if fits and (full >= 4 or (full >= 2 and blank)) else []
 
 
 def _shows_width(group: Sequence[str]) -> bool:

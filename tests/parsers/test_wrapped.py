@@ -162,3 +162,30 @@ def test_a_failed_allocation_broken_by_hand() -> None:
     assert joined is not None
     assert joined.split("\n")[2:6] == [error, "", "", "and then I stopped it"]
     assert unfolded("\n".join([*LOG.splitlines()[:2], *pieces[:2], "and then I stopped it", ""])) is None
+
+
+@pytest.mark.parametrize("quote", ["", "> "])
+@pytest.mark.parametrize("width", [60, 74])
+def test_an_error_cut_at_a_column_inside_a_chat(quote: str, width: int) -> None:
+    """It was copied out of a terminal, whose last column cuts words and numbers; the talk around it is as it was."""
+    error = LOG.splitlines()[2].partition("[core.py:710] ")[2]
+    pieces = [error[i : i + width] for i in range(0, len(error), width)]
+    text = "지우 [오전 9:12]\n왜 죽는지 모르겠어요\n" + "".join(f"{quote}{piece}\n" for piece in pieces) + "민호 [오전 9:15]\nOOM?\n"
+    joined = unfolded(text)
+    assert joined is not None
+    assert joined.split("\n")[2] == quote + error
+    assert joined.count("\n") == text.count("\n")
+
+
+def test_lines_of_a_mail_that_are_equally_long_by_chance() -> None:
+    """Three of them, and none goes on with the blank that a cut leaves: words stay apart."""
+    lines = [
+        "ValueError: the sequence length of this model needs more KV cache memory",
+        "than is available on this card, since the estimated maximum model length",
+        "is far below it. Try to increase the share of memory, or to decrease the",
+        "length.",
+    ]
+    assert len({len(line) for line in lines[:3]}) == 1
+    joined = unfolded("Hello,\n\n" + "\n".join(lines) + "\n\nThanks\n")
+    assert joined is not None
+    assert joined.split("\n")[2] == " ".join(lines)
