@@ -1,15 +1,19 @@
 """What people wrote beside what machines printed: texts of another day, and talk of an error that a log shows.
 
 A text that a person wrote (`notes`) may be a draft about an old incident, kept beside a log of today; its pasted lines
-are true, and are history. And a sentence that names an error which a program's own output holds is talk about that
-output: what became of the error is told there.
+are true, and are history. So is a log that somebody kept because it looks alike, where the remark above it tells of
+another day. And a sentence that names an error which a program's own output holds is talk about that output: what
+became of the error is told there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+
+import regex
 
 from ..model import Event, Finding, Source, StampForm
 from ..parsers import mentions, notes
@@ -20,6 +24,9 @@ HISTORY_S = 14 * 86400.0
 DAY_S = 86400.0
 _DATES = frozenset({StampForm.INSTANT, StampForm.LOCAL, StampForm.YEARLESS})
 """Stamps that print a day."""
+_YEAR_S = 365.25 * DAY_S
+_DATE = regex.compile(r"(?<!\d)20\d\d-[01]\d-[0-3]\d(?!\d)")
+_TODAY = regex.compile(r"(?i)\b(?:today|this (?:morning|afternoon|evening)|tonight|heute)\b|今天|今日|오늘")
 
 
 def by_people(sources: Iterable[Source]) -> frozenset[str]:
@@ -35,11 +42,55 @@ def of_another_day(sources: Iterable[Source], events: Sequence[Event], lives: Se
 
     A text whose stamps bear no year has to print it somewhere: else nobody knows which day it is of.
     """
-    own: dict[str, list[Event]] = {path: [] for path in by_people(sources)}
+    people = by_people(sources)
+    own: dict[str, list[Event]] = {source.path: [] for source in sources}
     for event in events:
-        if event.locator.source in own:
-            own[event.locator.source].append(event)
-    return frozenset(path for path, told in own.items() if _is_history(path, told, events, lives))
+        own.setdefault(event.locator.source, []).append(event)
+    texts = {path for path in people if _is_history(path, own.get(path, ()), events, lives)}
+    return frozenset(texts | {path for path in own.keys() - people if _is_kept(path, own, people)})
+
+
+def _is_kept(path: str, own: Mapping[str, Sequence[Event]], people: frozenset[str]) -> bool:
+    """Whether a log is of another day than all else, as the remark says that somebody put above it.
+
+    The remark prints the day with its year, and the stamps below are of it. The others are at least weeks apart, and
+    later, as a printed year or a `today` beside a date tells; where they print no year, the remark has to compare.
+    Only where another file holds an engine's lines: else the kept log is what the bundle is about.
+    """
+    remark = min(own[path], key=lambda event: event.locator.order, default=None)
+    if remark is None or remark.channel != notes.CHANNEL or all(e.channel == notes.CHANNEL for e in own[path]):
+        return False
+    if not (days := _days(remark.raw)):
+        return False
+    day_s = days[0]
+    others = [event for other, told in own.items() if other != path for event in told]
+    if not any(event.channel == "engine" and event.locator.source not in people for event in others):
+        return False
+    if not all(-DAY_S < _apart(event, day_s) < 2 * DAY_S for event in own[path] if _is_dated(event)):
+        return False
+    said = [
+        found_s - day_s for event in others
+        if event.channel == notes.CHANNEL and _TODAY.search(event.raw) for found_s in _days(event.raw)
+    ]  # fmt: skip
+    dated = [event for event in others if _is_dated(event)]
+    known = [*said, *(_apart(event, day_s) for event in dated if not _is_yearless(event))]
+    apart = all(abs(seconds) > HISTORY_S for seconds in (*said, *(_apart(event, day_s) for event in dated)))
+    return apart and (max(known) > 0 if known else bool(dated) and mentions.REFERS.search(remark.raw) is not None)
+
+
+def _days(text: str) -> list[float]:
+    """The beginnings of the days that a text names, as Unix times."""
+    found = []
+    for day in _DATE.findall(text):
+        with suppress(ValueError):  # the 31st of February
+            found.append(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp())
+    return found
+
+
+def _apart(event: Event, day_s: float) -> float:
+    """Seconds from a day to an event; the year that its stamp lacks is the one that brings both together."""
+    apart = _moment(event) - day_s
+    return (apart + _YEAR_S / 2) % _YEAR_S - _YEAR_S / 2 if _is_yearless(event) else apart
 
 
 def _is_history(path: str, told: Sequence[Event], events: Iterable[Event], lives: Iterable[Life]) -> bool:
@@ -88,8 +139,12 @@ def _moment(event: Event) -> float:
     return event.time.utc_s or 0.0
 
 
+def _is_yearless(event: Event) -> bool:
+    return any(stamp.form is StampForm.YEARLESS for stamp in event.stamps)
+
+
 def _has_year(event: Event, told: Iterable[Event]) -> bool:
-    if not any(stamp.form is StampForm.YEARLESS for stamp in event.stamps):
+    if not _is_yearless(event):
         return True
     year = str(datetime.fromtimestamp(_moment(event), UTC).year)
     return any(year in other.raw for other in told)

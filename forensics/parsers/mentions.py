@@ -31,7 +31,7 @@ _FAULT = regex.compile(r"(?:Error|Exception)\b|(?i:error: |out of memory|no spac
 _BAD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _TRACEBACK = "Traceback (most recent call last)"
 _NAMED = regex.compile(rf"{prose.EXCEPTION}: ")
-_REFERS = regex.compile(r"#\d+|(?i)\b(?:similar|same|duplicate|related|before|earlier|previous(?:ly)?)\b")
+REFERS = regex.compile(r"#\d+|(?i)\b(?:similar|same|duplicate|related|before|earlier|previous(?:ly)?)\b")
 _NOBODY = r"(?!(?i:i|we|you|he|she|it|they|who|has|had|have|is|was|and|be)\b)"
 _COMMENT = regex.compile(
     rf"\W*{_NOBODY}(?P<name>[\w.-]+)(?: \([^)]*\))?\W* (?:commented(?! out)|replied|answered|wrote)\b"
@@ -92,7 +92,7 @@ def is_mention(line: str) -> bool:
         return False
     bare = _SPAN.sub(" ", text)
     quoted = any(_FAULT.search(span) for span in _SPAN.findall(text))
-    words = prose.talks(bare) or _REFERS.search(bare) or (prose.is_prose(bare) and not _FAULT.search(bare))
+    words = prose.talks(bare) or REFERS.search(bare) or (prose.is_prose(bare) and not _FAULT.search(bare))
     if quoted and words:
         return True
     found = _NAMED.search(text)

@@ -100,3 +100,46 @@ def test_talk_of_an_error_is_settled_by_the_log(tmp_path: Path, log: str, cause:
 def test_talk_of_an_error_that_no_log_shows(tmp_path: Path) -> None:
     """Then it is all that is known of it."""
     assert cause_of(tmp_path, post__txt=ASKED, server__log="main: loading model\n").startswith("gpu_oom")
+
+
+CUT = """    return self._engine.start()
+  File "/usr/lib/python3.12/site-packages/vllm/v1/engine/utils.py", line 790, in wait_for_engine_startup
+    raise RuntimeError(
+RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}
+"""
+OOM = (
+    "ERROR 09-03 07:41:52 [core.py:586] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 448.00 MiB. GPU 0 has "
+    "a total capacity of 23.57 GiB of which 61.19 MiB is free. Including non-PyTorch memory, this process has 23.47 GiB "
+    "memory in use. Of the allocated memory 23.16 GiB is allocated by PyTorch, and 14.20 MiB is reserved by PyTorch but "
+    "unallocated.\nRuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n"
+)
+KEPT = "# lab-4, 2025-09-03, another model, ended with the same words\n" + OOM
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"ticket__md": "Please look at h200-7, it is down since today (2026-03-12).\n", "console__txt": CUT},
+        {"console__log": CUT, "today__log": "2026-03-12T08:00:01+00:00 h200-7 systemd[1]: Started vllm.service - vLLM.\n"},
+        {"engine__log": "INFO 03-12 08:00:11 [gpu_model_runner.py:2602] Starting to load model acme/large...\n" + CUT},
+    ],
+    ids=["today in a ticket", "a year in a log", "days without a year, and the remark compares"],
+)
+def test_a_kept_log_of_another_day_is_no_evidence(tmp_path: Path, rest: dict[str, str]) -> None:
+    """Somebody put it beside what is left of today's, because it looks alike."""
+    assert cause_of(tmp_path, look__log=KEPT, **rest) == "insufficient_evidence"
+
+
+@pytest.mark.parametrize(
+    ("kept", "rest"),
+    [
+        (KEPT, {"ticket__md": "Please look at lab-4, it is down since today (2025-09-03).\n", "console__txt": CUT}),
+        (KEPT, {"ticket__md": "Please look at lab-4. The card was bought on 2026-03-12.\n", "console__txt": CUT}),
+        (KEPT, {"ticket__md": "Please look at lab-4, today (2026-03-12) I find the time to ask.\n"}),
+        (KEPT.replace("2025-09-03, ", ""), {"ticket__md": "Today (2026-03-12) it is down.\n", "console__txt": CUT}),
+        (KEPT.replace("09-03, ", "05-21, "), {"ticket__md": "Today (2026-03-12) it is down.\n", "console__txt": CUT}),
+    ],
+    ids=["of this day", "a day of something else", "nothing beside it", "no day", "its stamps are of another day"],
+)
+def test_a_log_below_a_remark_that_may_be_of_the_incident(tmp_path: Path, kept: str, rest: dict[str, str]) -> None:
+    assert cause_of(tmp_path, look__log=kept, **rest).startswith("gpu_oom")
