@@ -181,9 +181,9 @@ def read_inspect(text: str, source: str) -> Parsed:
         entries = document.value if isinstance(document.value, list) else [document.value]
         for entry in entries:
             if isinstance(entry, Object) and "State" in entry:
-                events += _inspected(entry, source)
+                events += inspected(entry, source)
             elif isinstance(entry, Object) and "OOMKilled" in entry:
-                events += _inspected(holding("State", entry), source)  # of `-f '{{json .State}}'`
+                events += inspected(holding("State", entry), source)  # of `-f '{{json .State}}'`
             elif isinstance(entry, Object) and "status" in entry:
                 events += _crictl_inspected(object_at(entry, "status"), source)
             elif isinstance(entry, Object) and "FailingStreak" in entry:
@@ -210,7 +210,7 @@ def _health_log(health: Object, scope: Scope, source: str) -> Iterator[Event]:
         )  # fmt: skip
 
 
-def _inspected(entry: Object, source: str) -> Iterator[Event]:
+def inspected(entry: Object, source: str) -> Iterator[Event]:
     state, host = object_at(entry, "State"), object_at(entry, "HostConfig")
     name = text_at(entry, "Name").removeprefix("/")
     scope = _scope(name, text_at(entry, "Id"), object_at(entry, "Config", "Labels"))
@@ -223,6 +223,7 @@ def _inspected(entry: Object, source: str) -> Iterator[Event]:
     fields = {
         "status": status, "exit_code": code, "oom_killed": killed if isinstance(killed, bool) else None,
         "restart_count": int_at(entry, "RestartCount"), "memory_limit_bytes": int_at(host, "Memory") or None,
+        "memory_unlimited": int_at(host, "Memory") == 0 or None,
         "shm_size_bytes": None if shared_ipc else int_at(host, "ShmSize"),
         "args": tuple(filter(None, (text_at(entry, "Path"), *strings_at(entry, "Args")))),
         "image": text_at(entry, "Config", "Image"), "error": text_at(state, "Error"),

@@ -25,8 +25,8 @@ LOOK_BYTES = 8 << 20
 """Documents are looked for in so many first bytes of a file; what follows is read as a log."""
 _SNIFF_LINES = 5000
 """A part is recognised by so many first lines."""
-_SESSIONS = frozenset({"host.state", "cgroup", "metrics.prometheus", "nvidia.smi"})
-"""Formats whose parser wants the headings, since they say which file or what time the output below them has."""
+_SESSIONS = frozenset({"host.state", "cgroup", "metrics.prometheus", "nvidia.smi", "docker.template"})
+"""Formats whose parser wants the headings, since they say which file, time or fields the output below them has."""
 _FAMILIES = {"cgroup": "host.state", "k8s.describe": "k8s.text", "k8s.table": "k8s.text"}
 """Formats that one parser reads together."""
 _NO_DOCUMENTS = (

@@ -402,6 +402,19 @@ def test_a_child_killed_while_the_engine_started(b: ModuleType, line: str) -> No
     assert "killed_while_starting" in b.names(verdict.decisive)
 
 
+@pytest.mark.parametrize(
+    ("limit", "cause"), [({"memory_unlimited": True}, "insufficient_evidence"), ({"memory_limit_bytes": 64 << 30}, "host_oom.container_limit")]
+)
+def test_a_child_killed_in_a_container_without_a_limit(b: ModuleType, limit: dict[str, object], cause: str) -> None:
+    """It reached none; a script, a person or the whole machine's shortage are left, and nothing tells them apart."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.add("a", 40, "RuntimeError: Engine core initialization failed. Failed core proc(s): {'EngineCore_DP0': -9}", level="ERROR")
+    w.add("state.txt", None, "container vllm exited: exit_code=1 oom_killed=false", "docker_state", "runtime",
+          status="exited", exit_code=1, oom_killed=False, **limit)  # fmt: skip
+    assert w.diagnosis().verdict.cause.id == cause
+
+
 def test_a_child_that_failed_by_itself_was_not_killed(b: ModuleType) -> None:
     """Exit code 1 is an exception of its own."""
     w = b.World()

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from forensics.model import StampForm
-from forensics.parsers import docker
+from forensics.parsers import docker, docker_templates
 from forensics.parsers.records import unwrap
 from forensics.sources import make_head
 from forensics.stamps import iso_utc
@@ -281,3 +281,31 @@ def test_the_health_check_of_a_container(alone: bool) -> None:
     told = {"health_delay_s": 90.0, "health_period_s": 20.0, "health_timeout_s": 30.0, "health_failure": 4}
     assert fields_of(check) == [told]
     assert fields_of({"Test": ["NONE"], "Interval": 0}) == []
+
+
+@pytest.mark.parametrize("row", ["false 1 0", "false 137 8589934592"])
+def test_values_that_a_template_cuts_out(row: str) -> None:
+    """What the values are, only the command above them says."""
+    command = "$ sudo docker inspect --format '{{.State.OOMKilled}} {{ .State.ExitCode }} {{.HostConfig.Memory}}' chat-llm"
+    text = f"{command}\n{row}\n"
+    assert docker_templates.FORMAT.sniff(make_head("state.txt", text.encode(), True)) >= 90
+    (state,) = docker_templates.read(text, "state.txt").events
+    killed, code, memory = row.split()
+    assert (state.kind, state.locator.line, state.scope.container) == ("docker_state", 2, "chat-llm")
+    assert (state.fields["oom_killed"], state.fields["exit_code"]) == (killed == "true", int(code))
+    assert state.fields.get("memory_unlimited") is (True if memory == "0" else None)
+    assert state.fields.get("memory_limit_bytes") == (int(memory) or None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$ docker inspect -f '{{range .Mounts}}{{.Source}} {{end}}' chat-llm\n/srv/models\n",
+        "$ docker inspect -f '{{.State.ExitCode}}' chat-llm\n0\n",
+        "$ docker inspect -f '{{.State.OOMKilled}} {{.State.ExitCode}}' chat-llm\nError: No such object: chat-llm\n",
+        "$ docker inspect -f '{{.Config.Image}}' chat-llm\nvllm/vllm-openai:v0.11.0\n",
+    ],
+    ids=["a loop", "a code that says nothing", "an error", "no state"],
+)
+def test_a_template_that_tells_of_no_end(text: str) -> None:
+    assert not docker_templates.read(text, "state.txt").events

@@ -234,18 +234,27 @@ def _killed_child(case: Case, death: Death) -> Iterator[Finding]:
 
     A probe, a stop or an eviction ends the whole container, not a child of it: what kills a child while weights are
     read into host memory is, as a rule, the kernel's OOM killer. Whose limit it was stays open, unless the bundle shows
-    the kernel kill an engine at the node's, some hours off by a clock without a zone.
+    the kernel kill an engine at the node's, some hours off by a clock without a zone. A container without a limit
+    reached none: who sent the signal can then not be told.
     """
     life = death.life
     if life is None or life.ready is not None or life.shutdown is not None:
         return
+    unlimited = _is_unlimited(case, death)
     for finding in life.findings:
         processes = _SIGKILLED.search(str(finding.fields.get("failed_procs", "")))
         shard = finding.signature == "tgi.shard_signal" and finding.fields.get("signal") == 9
         if processes or shard:
-            yield conclude("killed_while_starting", finding.event, {"signal": 9}, (finding,))
+            if not unlimited:
+                yield conclude("killed_while_starting", finding.event, {"signal": 9}, (finding,))
             yield from _killed_elsewhen(case, death)
             return
+
+
+def _is_unlimited(case: Case, death: Death) -> bool:
+    """Whether the runtime says that the container that ended has no memory limit of its own."""
+    states = [*case.of_entity(case.of_kind("docker_state"), death.entity), *death.witnesses]
+    return any(event.fields.get("memory_unlimited") for event in states)
 
 
 def _killed_elsewhen(case: Case, death: Death) -> Iterator[Finding]:
