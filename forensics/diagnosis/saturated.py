@@ -1,4 +1,4 @@
-"""A KV cache that is full while nobody dies: by a series of readings, by undated scrapes, by a single reading."""
+"""A KV cache that is full while nobody dies: by a series of readings, by a few scrapes or reports, by a single one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Saturation = tuple[tuple[Finding, ...], str]
 
 
 def by_any(case: Case) -> Saturation | None:
-    return for_long(case) or by_preemptions(case) or by_scrapes(case) or at_once(case)
+    return for_long(case) or by_preemptions(case) or by_scrapes(case) or by_reports(case) or at_once(case)
 
 
 def for_long(case: Case, since_s: float = -inf) -> Saturation | None:
@@ -95,6 +95,42 @@ def _is_sparse(samples: Samples) -> bool:
     return samples.layer == SCRAPE_LAYER and 1 <= len(samples.values) <= FEW_SCRAPES and not isnan(samples.stamps[0])
 
 
+def by_reports(case: Case) -> Saturation | None:
+    """A full cache with a queue that grew, in the last of the few reports that somebody picked out of a log.
+
+    What lies between them is not shown. That more wait than run at the end, or that a counter of preemptions went on,
+    says that they are no two bursts.
+    """
+    for waiting in (s for s in case.samples if s.name == "requests_waiting" and s.layer != SCRAPE_LAYER):
+        beside = {s.name: s for s in case.samples if (s.source, s.scope) == (waiting.source, waiting.scope)}
+        kv = beside.get("kv_cache_usage_pct")
+        if kv is None or kv.lines != waiting.lines or not 2 <= len(kv.lines) <= FEW_REPORTS:
+            continue
+        rows = list(zip(waiting.lines, waiting.stamps, waiting.values, kv.values, strict=True))
+        room = max((n for n, row in enumerate(rows) if not (row[2] >= QUEUE and row[3] >= FULL_PCT)), default=-1)
+        jam = rows[room + 1 :]
+        if len(jam) < 2 or not jam[-1][1] - jam[0][1] >= QUEUE_S or jam[-1][2] <= jam[0][2]:
+            continue
+        owner = case.entities.name_of(waiting.scope, waiting.source)
+        counts = _preempted(case, owner)
+        running = beside.get("requests_running")
+        crowded = running is not None and jam[-1][2] > running.values[-1]
+        if counts[-1] > counts[0] or crowded:
+            place, moment, _, usage = jam[0]
+            fields = {"kv_cache_usage_pct": max(row[3] for row in jam), "requests_waiting": max(row[2] for row in jam)}
+            fields |= {"requests_running": running.values[-1]} if running is not None else {}
+            if any(counts):
+                fields |= {"preemptions_total": counts[-1], "preemptions_grew": counts[-1] - counts[0]}
+            return (conclude("kv_saturated", trends.event_at(kv, (moment, usage, place)), fields),), owner
+    return None
+
+
+def _preempted(case: Case, owner: str) -> list[float]:
+    """What a counter of preemptions showed in the order of its files: of one engine, or of nobody named."""
+    own = [s for s in case.samples if case.entities.name_of(s.scope) in ("", owner)]
+    return [value for *_, value in _in_file_order(own, "preemptions_total")] or [0.0]
+
+
 def at_once(case: Case) -> Saturation | None:
     """A single reading, and nothing before or after it: full, with a queue that is no moment's jam.
 
@@ -128,14 +164,24 @@ _SCRAPED = ("kv_cache_usage_pct", "requests_waiting", "preemptions_total")
 _GAUGES = (*_SCRAPED, "requests_running")
 SCRAPE_LAYER = "metrics"
 FEW_SCRAPES = 5
+FEW_REPORTS = 5
+"""An engine reports every ten seconds: so few of them were picked."""
 QUEUE = 10.0
 """So many requests wait when a full cache is more than a well used one."""
 
 
 def _in_file_order(columns: Sequence[Samples], name: str) -> list[tuple[str, int, float]]:
-    """(file, line, value) of one series over several files, in the order of their names."""
-    rows = ((s.source, n, v) for s in columns if s.name == name for n, v in zip(s.lines, s.values, strict=True))
-    return sorted(row for row in rows if not isnan(row[2]))
+    """(file, line, value) of one series over several files, in the order of their names.
+
+    The engines of one server are counted together; of caches, the fullest counts.
+    """
+    scrapes: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    for samples in (s for s in columns if s.name == name):
+        for n, (line, value) in enumerate(zip(samples.lines, samples.values, strict=True)):
+            if not isnan(value):
+                scrapes.setdefault((samples.source, n), []).append((line, value))
+    together = max if name == "kv_cache_usage_pct" else sum
+    return [(source, rows[0][0], together(v for _, v in rows)) for (source, _), rows in sorted(scrapes.items())]
 
 
 def _kv_series(case: Case) -> Sequence[Sequence[Samples]]:

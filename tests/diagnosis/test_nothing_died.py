@@ -847,6 +847,37 @@ def test_two_dated_scrapes(b: ModuleType, rows: tuple[tuple[float, float, float]
 
 
 @pytest.mark.parametrize(
+    ("rows", "counts", "cause"),
+    [
+        (((61.0, 0.0, 200.0), (98.2, 70.0, 310.0), (99.6, 840.0, 290.0)), (), "kv_saturation"),
+        (((98.2, 70.0, 310.0), (99.6, 140.0, 290.0)), ((12.0, 15.0), (900.0, 880.0)), "kv_saturation"),
+        (((98.2, 70.0, 310.0), (99.6, 140.0, 290.0)), ((12.0, 15.0), (12.0, 15.0)), "healthy"),
+        (((98.2, 840.0, 310.0), (99.6, 40.0, 30.0)), (), "healthy"),
+        (((98.2, 70.0, 310.0), (41.0, 840.0, 290.0)), (), "healthy"),
+    ],
+    ids=["more wait than run", "a counter went on", "two bursts", "worked off", "room enough"],
+)
+def test_a_few_reports_of_a_log(
+    b: ModuleType, rows: tuple[tuple[float, float, float], ...], counts: tuple[tuple[float, ...], ...], cause: str
+) -> None:
+    """Lines that somebody picked, twenty minutes apart, and the counters of two engines beside them."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 100)
+    for column, name in enumerate(("kv_cache_usage_pct", "requests_waiting", "requests_running")):
+        w.series(name, [(300.0 + 1200.0 * n, row[column]) for n, row in enumerate(rows)], "a", Scope(process="Engine 000"))
+    for n, values in enumerate(counts):
+        for engine, value in enumerate(values):
+            scope = Scope(process=f"Engine {engine:03}")
+            w.series("preemptions_total", [(float("nan"), value)], f"m/{n}.prom", scope, first_line=3 + engine)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == cause
+    if cause == "kv_saturation" and counts:
+        (full,) = [f for f in found.findings if f.signature == "derived.kv_saturated"]
+        assert full.fields["preemptions_grew"] == 900.0 + 880.0 - 12.0 - 15.0
+
+
+@pytest.mark.parametrize(
     ("pod", "rows", "cause"),
     [
         ("llm-gateway-7d8b-x2k4p", ((99.1, 60.0, 40.0), (99.7, 85.0, 2940.0)), "kv_saturation"),
