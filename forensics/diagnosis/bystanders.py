@@ -67,10 +67,21 @@ def _speaks_as_engine(life: Life) -> bool:
     return life.last_activity is not None or any(f.signature.partition(".")[0] in ENGINES for f in said)
 
 
+def speaks_as_engine(case: Case, entity: str) -> bool | None:
+    """Whether the logs of an entity say what only an inference engine says; none when it has no log."""
+    own = case.lives_of(entity)
+    return any(map(_speaks_as_engine, own)) if own else None
+
+
 def _are_kin(one: str, other: str) -> bool:
-    """True for a log without an owner, for replicas, and for ranks: one's name begins the other's, or is like it."""
+    """True for a log without an owner, for replicas, and for ranks."""
     if other.startswith("file:"):
         return True
+    return are_alike(one, other)
+
+
+def are_alike(one: str, other: str) -> bool:
+    """True where one's name begins the other's, or they differ only in what tells ranks apart."""
     names = sorted((workload_of(one), workload_of(other)), key=len)
     return names[1].startswith(names[0]) or _KIN.sub("0", names[0]) == _KIN.sub("0", names[1])
 

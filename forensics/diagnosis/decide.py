@@ -29,7 +29,7 @@ from . import nodes as node_stage
 from .case import Case
 from .health import no_fault
 from .judge import first_cause, incidents_of, served
-from .model import Death, Decoy, Diagnosis, Incident
+from .model import CONFIDENCE_ORDER, Death, Decoy, Diagnosis, Incident
 from .quiet import long_after, without_death
 
 
@@ -75,8 +75,8 @@ def diagnose(
     if not incidents:
         incidents = [no_fault(case)]
     newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)
-    overcome, asked = _overcome(incidents), _stopped_before(incidents)
-    incidents.sort(key=lambda incident: (id(incident) in asked, *_importance(case, incident, overcome, newest_s)))
+    overcome, last = _overcome(incidents), _stopped_before(incidents) | _of_strangers(case, incidents)
+    incidents.sort(key=lambda incident: (id(incident) in last, *_importance(case, incident, overcome, newest_s)))
     told = [i for n, i in enumerate(incidents) if not _retold(i, incidents[:n])]
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
 
@@ -237,6 +237,31 @@ def _stopped_before(incidents: Sequence[Incident]) -> frozenset[int]:
             for other in others
         )
     )  # fmt: skip
+
+
+def _of_strangers(case: Case, incidents: Sequence[Incident]) -> frozenset[int]:
+    """Ids (`id()`) of the incidents of logs in which no engine speaks, and that explain nothing of an engine's own.
+
+    Such a log may be a rank's, or the error that somebody cut out of the engine's; then its cause is the engine's, or
+    explains it. Where that has a cause apart, known no worse, the other log is another program's.
+    """
+    own = [i for i in incidents if has_verdict(i) and bystanders.speaks_as_engine(case, i.entity)]
+    strange = [i for i in incidents if bystanders.speaks_as_engine(case, i.entity) is False]
+    return frozenset(
+        id(other)
+        for other in strange
+        if any(
+            _sureness(engine) <= _sureness(other)
+            and engine.hypotheses[0].cause != other.hypotheses[0].cause
+            and not bystanders.are_alike(engine.entity, other.entity)
+            and not any(rank.matches(other.hypotheses[0].cause.explains, f) for f in engine.hypotheses[0].decisive)
+            for engine in own
+        )
+    )
+
+
+def _sureness(incident: Incident) -> int:
+    return CONFIDENCE_ORDER.index(incident.hypotheses[0].confidence)
 
 
 def _is_loop(incident: Incident) -> bool:

@@ -486,6 +486,35 @@ def test_another_program_of_the_same_log(b: ModuleType, neighbour: str, speaks: 
     assert "shm_exhausted" in causes
 
 
+@pytest.mark.parametrize(
+    ("said", "limit", "cause"),
+    [
+        ("", True, "host_oom.container_limit"),
+        ("Application startup complete.", True, "gpu_oom.runtime_load"),
+        ("", False, "gpu_oom.runtime_load"),
+    ],
+    ids=["another program", "another engine", "the engine's own error, cut out"],
+)
+def test_a_log_in_which_no_engine_speaks(b: ModuleType, said: str, limit: bool, cause: str) -> None:
+    """It failed earlier; it leads where it explains what the engine says, and not where that has a cause apart."""
+    w = b.World()
+    w.pod()
+    w.start("chat.log", 0, Scope(pod=b.POD), ready=False)
+    w.add("diarize.log", 40, said or "segment 41 of 60", level="INFO")
+    if said:
+        w.answer("diarize.log", 41)
+    w.add("diarize.log", 42, b.oom_text(), level="ERROR")
+    if limit:
+        w.kill("kern.log", 70, oom_scope="container")
+        w.exited("describe.txt", 72, 137, "OOMKilled")
+    else:
+        w.add("chat.log", 70, "rank1]: ncclRemoteError: A call failed possibly due to a network error or a remote process"
+              " exiting prematurely.", scope=Scope(pod=b.POD), level="ERROR")  # fmt: skip
+        w.add("chat.log", 71, "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8, OpType=ALLREDUCE) ran for"
+              " 600009 milliseconds before timing out.", scope=Scope(pod=b.POD), level="ERROR")  # fmt: skip
+    assert w.diagnosis().verdict.cause.id == cause
+
+
 def test_two_containers_of_one_log_keep_their_errors(b: ModuleType) -> None:
     """What one service prints between the lines of another says nothing about the other's end."""
     w = b.World()
