@@ -28,7 +28,7 @@ from .sizes import size_bytes
 
 LAYER = "metrics"
 _TIME_NAMES = regex.compile(
-    r'"?(?:timestamp|time|date|datetime|ts|minute|when|epoch|unix_?time)(?:_?\w{0,12})?"?', regex.IGNORECASE
+    r'"?(?:timestamp|time|date|datetime|ts|minute|when|epoch|unix_?time)(?:[_ ]?\w{0,12})?"?', regex.IGNORECASE
 )
 _LABELS = frozenset({
     "pod", "container", "namespace", "instance", "node", "gpu", "uuid", "gpu_uuid", "engine", "pid",
@@ -41,6 +41,8 @@ _LABEL = regex.compile(r'(\w+)="+([^"]*)"+')
 _EPOCH_S = regex.compile(r"1\d{9}(?:\.\d{1,12})?")
 _EPOCH_MS = regex.compile(r"1\d{12}")
 _CLOCK = regex.compile(r"(\d\d):(\d\d):(\d\d)")
+_SIZE = regex.compile(r"\d+(?:\.\d+)? ?(?:[kmgt]i?)?b", regex.IGNORECASE)
+_USAGE = regex.compile(r"mem(?:ory)?_us(?:age|ed)_", regex.IGNORECASE)
 _ANSWER = regex.compile(r'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"')
 
 
@@ -105,6 +107,8 @@ def _read_csv(text: str, source: str) -> Parsed:
     if found is None:
         return Parsed()
     at, names, separator = found
+    rows = (_split(line, separator) for line in lines[at + 1 :])
+    names = _with_units(names, next((row for row in rows if len(row) == len(names)), names))
     place = 0 if _TIME_NAMES.fullmatch(names[0]) else len(names) - 1
     utc = "utc" in names[place].lower()
     labels = [i for i, name in enumerate(names) if name.lower() in _LABELS]
@@ -145,14 +149,34 @@ def _read_csv(text: str, source: str) -> Parsed:
     return Parsed(tuple(events), points.samples())
 
 
+def _with_units(names: Sequence[str], row: Sequence[str]) -> list[str]:
+    """The names of columns, with the unit that stands in their cells instead: `mem_usage` of `31.0GiB`.
+
+    What is used of a limit beside it is a container's (`docker stats`).
+    """
+    sized = [f"{name}_bytes" if _SIZE.fullmatch(cell) and _lacks_unit(name) else name
+             for name, cell in zip(names, row, strict=True)]  # fmt: skip
+    if any(limit_factor(name) is not None for name in sized):
+        return [f"container_{name}" if _USAGE.match(name) else name for name in sized]
+    return sized
+
+
+def _lacks_unit(name: str) -> bool:
+    """True for a quantity of memory that would be understood if its name said the unit."""
+    named = f"{name}_bytes"
+    known = bool(meaning(named)) or limit_factor(named) is not None or _USAGE.match(named) is not None
+    return known and meaning(name) is None and limit_factor(name) is None
+
+
 def _limit_events(row: Sequence[str], limits: Sequence[tuple[int, int]], event: Event) -> list[Event]:
     """The memory limit that a table repeats in every row, told once."""
     found = []
     for i, factor in limits:
         amount = row[i].strip()
-        if is_whole(amount):
-            fields = {"file": "memory.max", "memory_max_bytes": int(amount) * factor}
-            found.append(replace(event, text=f"memory.max = {int(amount) * factor}", fields=fields))
+        limit = int(amount) * factor if is_whole(amount) else size_bytes(amount) if _SIZE.fullmatch(amount) else None
+        if limit is not None:
+            fields = {"file": "memory.max", "memory_max_bytes": int(limit)}
+            found.append(replace(event, text=f"memory.max = {int(limit)}", fields=fields))
     return found
 
 

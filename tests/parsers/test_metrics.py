@@ -140,6 +140,24 @@ def test_an_oom_kill_in_a_range_query() -> None:
     assert [(stamp.seconds, stamp.resolution_s) for stamp in end.stamps] == [(1795987200 + 900, 600)]
 
 
+@pytest.mark.parametrize(
+    ("head", "row", "expected", "limit"),
+    [
+        ("date time,mem_usage,mem_limit,rpm", "2026-11-29 21:25:17,1.5GiB,4GiB,88", {"container_memory_mib": 1536.0}, 4 << 30),
+        ("time,rss,users", "2026-11-29 21:25:17,512 MiB,3", {"process_rss_mib": 512.0}, None),
+        ("time,mem_used,rpm", "2026-11-29 21:25:17,2GiB,88", {"host_memory_used_kib": 2.0 * (1 << 20)}, None),
+        ("time,mem_usage,mem_limit", "2026-11-29 21:25:17,1.5,4", {}, None),
+        ("time,response_size,rpm", "2026-11-29 21:25:17,2GiB,88", {}, None),
+    ],
+    ids=["docker's columns", "a process", "no limit: the machine's", "no unit anywhere", "another quantity"],
+)
+def test_units_in_the_cells(head: str, row: str, expected: dict[str, float], limit: int | None) -> None:
+    """A loop around `docker stats` prints the unit behind each number; the names of the columns have none."""
+    parsed = read(f"# every 8 h\n{head}\n{row}\n{row.replace(':17', ':47')}\n", "watch.csv")
+    assert {s.name: s.values[0] for s in parsed.samples} == expected
+    assert [event.fields["memory_max_bytes"] for event in parsed.events] == ([limit] if limit else [])
+
+
 def test_a_range_query_as_csv() -> None:
     """Unix times; labels in columns; bytes become MiB."""
     parsed = read(
