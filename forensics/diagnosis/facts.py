@@ -269,6 +269,8 @@ def _specification(case: Case, incident: Incident, facts: dict[str, Any]) -> Non
     spec = case.spec(incident.entity, incident.container) if incident.entity else case.specs.get("")
     if incident.entity and spec is not None and spec is not case.spec(incident.entity):
         facts["bystander"] = incident.container
+    if spec is None and incident.entity:  # docker's state holds the settings too
+        spec = next(iter(case.of_entity(case.of_kind("docker_state"), incident.entity)), None)
     if spec is None:
         return
     limit = spec.fields.get("memory_limit_bytes")
