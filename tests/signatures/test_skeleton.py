@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forensics.pipeline import load_library
@@ -78,6 +78,7 @@ def test_a_line_without_text_has_no_anchor(tmp_path: Path) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(min_size=1, max_size=200).filter(str.strip))
+@example("used \U000116d0\U000116d1 blocks")
 def test_any_line_gives_valid_toml(line: str) -> None:
     """Whatever is pasted: the file can be read, and its regex matches its own example."""
     data = tomllib.loads(skeleton(line.replace("\n", " ") or "x"))
