@@ -8,6 +8,7 @@ from .. import stamps
 
 DAY_S = 86400.0
 START_S = float(calendar.timegm((stamps.YEARLESS_YEAR, 1, 1, 0, 0, 0)))
+_TURN_S = 365.2425 * DAY_S
 LEAP_DAY_S = 59 * DAY_S
 """Start of 29 February, counted from the start of a leap year."""
 
@@ -33,6 +34,11 @@ def nearest_year(seconds: float, moment_s: float) -> int:
     """The year in which a year-less time comes nearest to a moment."""
     near = stamps.wall(moment_s).year
     return min((near, near - 1, near + 1), key=lambda year: abs(in_year(seconds, year) - moment_s))
+
+
+def nearest_turn_s(moment_s: float, to_s: float) -> float:
+    """A Unix time whose year is a guess, moved by whole years to where it is nearest to another; a day may be lost."""
+    return moment_s + round((to_s - moment_s) / _TURN_S) * _TURN_S
 
 
 def is_leap_day(seconds: float) -> bool:

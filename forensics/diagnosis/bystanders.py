@@ -51,14 +51,13 @@ def is_foreign(case: Case, entity: str) -> bool:
     """True for a program that uses a GPU, and never speaks as an inference engine, beside one that does.
 
     A trainer or an image generator in the same log fails with the same words of torch. A rank of the engine may say no
-    more than that: what bears the engine's name, or is named like it, is no stranger.
+    more than that: what bears the engine's name, or is named like it, is no stranger, nor beside a log of nobody.
     """
-    own = case.lives_of(entity)
-    speaks = not own or any(map(_speaks_as_engine, own))
-    if speaks or entity.startswith("file:") or is_named_after_engine(_bare(entity)):
+    silent = speaks_as_engine(case, entity) is False
+    if not silent or entity.startswith("file:") or is_named_after_engine(_bare(entity)):
         return False
-    engines = {life.entity for life in case.lives if life not in own and _speaks_as_engine(life)}
-    return bool(engines) and not any(_are_kin(entity, other) for other in engines)
+    engines = {life.entity for life in case.lives if _speaks_as_engine(life)}
+    return bool(engines) and not any(other.startswith("file:") or are_alike(entity, other) for other in engines)
 
 
 def _speaks_as_engine(life: Life) -> bool:
@@ -71,13 +70,6 @@ def speaks_as_engine(case: Case, entity: str) -> bool | None:
     """Whether the logs of an entity say what only an inference engine says; none when it has no log."""
     own = case.lives_of(entity)
     return any(map(_speaks_as_engine, own)) if own else None
-
-
-def _are_kin(one: str, other: str) -> bool:
-    """True for a log without an owner, for replicas, and for ranks."""
-    if other.startswith("file:"):
-        return True
-    return are_alike(one, other)
 
 
 def are_alike(one: str, other: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..clocks.yearless import DAY_S
+from ..clocks.yearless import DAY_S, nearest_turn_s
 from ..clocks.years import YEAR_S
 from ..model import Finding, Role, StampForm, Timestamp
 from . import jobs
@@ -22,7 +22,6 @@ NODE_BEFORE_S = 900.0
 """A node-level fault this long before a death may have caused it."""
 NODE_AFTER_S = 45.0
 LONG_BEFORE_S = 12 * 3600.0
-_TURN_S = 365.2425 * DAY_S
 
 UNREACHED = "hub.unreachable"
 ANSWERED = frozenset({"hub.gated", "hub.unauthorized", "hub.not_found", "hub.http_error"})
@@ -190,7 +189,7 @@ def _span(time: Timestamp, moment_s: float) -> tuple[float, float]:
     """
     if time.utc_s is None or time.uncertainty_s < YEAR_S:
         return time.earliest_s, time.latest_s
-    nearest_s = time.utc_s + round((moment_s - time.utc_s) / _TURN_S) * _TURN_S
+    nearest_s = nearest_turn_s(time.utc_s, moment_s)
     doubt_s = time.uncertainty_s - YEAR_S + DAY_S
     return nearest_s - doubt_s, nearest_s + doubt_s
 

@@ -15,16 +15,15 @@ from datetime import UTC, datetime
 
 import regex
 
+from ..clocks.yearless import DAY_S, nearest_turn_s
 from ..model import Event, Finding, Source, StampForm
 from ..parsers import mentions, notes
 from .model import Life
 
-HISTORY_S = 14 * 86400.0
+HISTORY_S = 14 * DAY_S
 """Who starts a run this long after the day of a text is not who the text is about."""
-DAY_S = 86400.0
 _DATES = frozenset({StampForm.INSTANT, StampForm.LOCAL, StampForm.YEARLESS})
 """Stamps that print a day."""
-_YEAR_S = 365.25 * DAY_S
 _DATE = regex.compile(r"(?<!\d)20\d\d-[01]\d-[0-3]\d(?!\d)")
 _TODAY = regex.compile(r"(?i)\b(?:today|this (?:morning|afternoon|evening)|tonight|heute)\b|今天|今日|오늘")
 
@@ -89,8 +88,8 @@ def _days(text: str) -> list[float]:
 
 def _apart(event: Event, day_s: float) -> float:
     """Seconds from a day to an event; the year that its stamp lacks is the one that brings both together."""
-    apart = _moment(event) - day_s
-    return (apart + _YEAR_S / 2) % _YEAR_S - _YEAR_S / 2 if _is_yearless(event) else apart
+    moment = _moment(event)
+    return (nearest_turn_s(moment, day_s) if _is_yearless(event) else moment) - day_s
 
 
 def _is_history(path: str, told: Sequence[Event], events: Iterable[Event], lives: Iterable[Life]) -> bool:
