@@ -113,7 +113,8 @@ class Bench:
 
 
 def _ours(arguments: str) -> str:
-    return f"PYTHONPATH={shlex.quote(str(ROOT))} {PYTHON} -m forensics {arguments}"
+    """With compiled modules, as `pip` installs them: the first round, which does not count, leaves them."""
+    return f"PYTHONDONTWRITEBYTECODE= PYTHONPATH={shlex.quote(str(ROOT))} {PYTHON} -m forensics {arguments}"
 
 
 def rows(name: str, subject: Subject, costs: dict[str, Cost], half: Cost | None) -> Iterator[str]:
