@@ -160,7 +160,9 @@ def _rules(first_day: int, last_day: int) -> tuple[Rule, ...]:
 @lru_cache(maxsize=1)
 def _zones() -> dict[str, zoneinfo.ZoneInfo]:
     """All zones of the world, by name. zoneinfo itself keeps eight and would read the files again and again."""
-    names = sorted(name for name in zoneinfo.available_timezones() if "/" in name and name[:4] != "Etc/")
+    names = sorted(
+        name for name in zoneinfo.available_timezones() if "/" in name and (name[:4] != "Etc/" or name == "Etc/UTC")
+    )
     return {name: zoneinfo.ZoneInfo(name) for name in names}
 
 

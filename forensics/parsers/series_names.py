@@ -50,6 +50,7 @@ _EXACT: dict[str, tuple[str, float]] = {
     "nvidia_smi_memory_total_bytes": ("gpu_memory_total_mib", _MIB),
     "nvidia_smi_utilization_gpu_ratio": ("gpu_utilization_pct", 100.0),
 }
+_CGROUP = r"container|pod|cgroup|memcg|unit|service|slice"
 _HOST = r"(?:host|node|system|sys)_"
 _QUANTITIES = tuple(
     (regex.compile(words), series, unit_bytes)
@@ -59,11 +60,11 @@ _QUANTITIES = tuple(
         (r"(?:gpu|cuda|vram)_mem(?:ory)?", "gpu_memory_used_mib", 2**20),
         (r"(?:(?:fb|vram)_)?(?:mem(?:ory)?_)?(?:used|usage)_gpu", "gpu_memory_used_mib", 2**20),
         (r"(?:gpu_)?(?:gpu|cuda|fb|framebuffer|vram)_?(?:mem(?:ory)?_?)?total", "gpu_memory_total_mib", 2**20),
-        (r"memory_current|memory_usage_in|(?:memory_)?working_?set", "container_memory_mib", 2**20),
-        (r"(?:container|pod|cgroup)_mem(?:ory)?(?:_used|_usage)?", "container_memory_mib", 2**20),
+        (r"(?:\w+_)?memory_current|memory_usage_in|(?:memory_)?working_?set", "container_memory_mib", 2**20),
+        (rf"(?:{_CGROUP})_mem(?:ory)?(?:_used|_usage|_rss)?|(?:{_CGROUP}|total)_rss", "container_memory_mib", 2**20),
         (rf"(?:{_HOST})?mem(?:ory)?_?avail(?:able)?", "host_memory_available_kib", 2**10),
         (rf"(?:{_HOST})?mem(?:ory)?_?used", "host_memory_used_kib", 2**10),
-        (r"(?:process_)?(?:rss|resident(?:_memory)?)(?:_anon)?", "process_rss_mib", 2**20),
+        (r"(?:\w+_)?(?:rss|resident(?:_memory)?)(?:_anon)?", "process_rss_mib", 2**20),
         (r"swap_?used", "swap_used_kib", 2**10),
     )
 )
@@ -107,10 +108,18 @@ def meaning(name: str) -> tuple[str, float] | None:
     return None
 
 
-def card_of(name: str) -> Scope:
-    """The card that a column's name counts, if it does."""
-    found = _NUMBERED.search(name)
-    return Scope(gpu=found["index"]) if found else Scope()
+_PROCESS = regex.compile(r"(?P<process>[a-z]\w*?)_(?:rss|resident)(?![a-z])\w*", regex.IGNORECASE)
+
+
+def owner_of(name: str) -> Scope:
+    """The card or the process that a column's name counts, if it does: `memory used GPU3`, `apiserver_rss_kib`."""
+    card = _NUMBERED.search(name)
+    if card is not None:
+        return Scope(gpu=card["index"])
+    process = _PROCESS.fullmatch(name.strip())
+    if process is None or process["process"].lower() == "process" or (meaning(name) or "")[:1] != ("process_rss_mib",):
+        return Scope()
+    return Scope(process=process["process"])
 
 
 _LIMIT = regex.compile(r"(?:container_|cgroup_|pod_)?(?:spec_)?mem(?:ory)?_(?:max|limit)(?:_in)?")

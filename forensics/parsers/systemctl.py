@@ -7,13 +7,14 @@ mixed captures lose nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import regex
 
-from ..model import Event, Locator, Parsed, RawStamp, Scope
+from .. import stamps
+from ..model import Event, Locator, Parsed, RawStamp, Scope, StampForm
 from ..sources import Format, Head
 from .cgroup_path import path_scope
 from .embedded import read_text
@@ -25,10 +26,10 @@ from .unit_files import command_fields, environment, span_s, words
 _SUFFIX = r"(?:service|scope|slice|socket|mount|timer|target|swap|path|device)"
 _TITLE = regex.compile(rf"(?:[●○×↻✗x*] )?(?P<unit>\S+\.{_SUFFIX})(?: - (?P<description>.*))?")
 _FIELD = regex.compile(r" {1,12}(?P<key>[A-Z][A-Za-z .]{2,12}): ?(?P<value>.*)")
+_SINCE = regex.compile(r" since [A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+?);")
 _ACTIVE = regex.compile(
     r"(?P<active>[a-z-]+)(?: \((?P<sub>[a-z-]+)\))?(?: \(Result: (?P<result>[a-z-]+)\))?"
-    r"(?: since [A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+?);"
-    r"(?: (?P<age>.*?) ago)?)?.*"
+    rf"(?:{_SINCE.pattern}(?: (?P<age>.*?) ago)?)?.*"
 )
 _PROCESS = regex.compile(
     r"(?P<pid>\d{1,18}).*?\(code=(?P<code>exited|killed|dumped), "
@@ -74,6 +75,7 @@ _SHOW_TIMES = {
 _SHOWN = frozenset({"Id", "LoadState", "ExecMainCode", *_SHOW_NUMBERS, *_SHOW_WORDS, *_SHOW_TIMES})
 _SHOW_STAMP = regex.compile(r"[A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+)")
 _ARGV = regex.compile(r"argv\[\]=(?P<words>.*?) ; ")
+_WITHOUT_ZONE = frozenset({StampForm.LOCAL, StampForm.YEARLESS})
 LAYER = "systemctl"
 
 
@@ -81,14 +83,29 @@ def read_status(text: str, source: str) -> Parsed:
     """`unit_state` per unit, `capture` where an age dates the call, and the events of all other lines."""
     rows = text.split("\n")
     events: list[Event] = []
+    zones: set[str] = set()
     for start, end in _sections(rows):
         events += _status(rows, start, end, source)
+        zones |= {found["zone"] for row in rows[start:end] if (found := _SINCE.search(row))}
         rows[start:end] = [""] * (end - start)
     rest = read_text("\n".join(rows), source, "plain")
     owner = _owner(events)
-    events += rest.events
+    events += _in_zone(rest.events, zones)
     events.sort(key=lambda event: event.locator.line)
     return replace(rest, events=tuple(events), scope=rest.scope.merged(owner))
+
+
+def _in_zone(events: Sequence[Event], zones: set[str]) -> Iterable[Event]:
+    """The journal's lines below a status, in the zone that the status prints: one call wrote both."""
+    if len(zones) != 1:
+        return events
+    zone = next(iter(zones))
+    return (
+        replace(event, stamps=tuple(
+            stamps.with_zone(stamp, zone) if stamp.form in _WITHOUT_ZONE and not stamp.zone else stamp
+            for stamp in event.stamps
+        )) for event in events
+    )  # fmt: skip
 
 
 def _owner(events: Sequence[Event]) -> Scope:

@@ -23,7 +23,7 @@ from .dates import date_command
 from .k8s_values import terminated_text
 from .numerals import is_whole
 from .points import Points
-from .series_names import card_of, counts_restarts, limit_factor, meaning, scope_of, tells_oomkilled
+from .series_names import counts_restarts, limit_factor, meaning, owner_of, scope_of, tells_oomkilled
 from .sizes import size_bytes
 
 LAYER = "metrics"
@@ -203,7 +203,7 @@ def _column(name: str, hint: str) -> tuple[tuple[str, float] | None, Scope]:
     if known is None and name.lower() in ("value", "working_set", "bytes", "usage"):
         words = [hint, *regex.findall(r"[A-Za-z_:][\w:]+", hint)]  # `prom-container_memory_working_set_bytes`
         known = next(filter(None, map(meaning, (*words, f"{hint}_bytes"))), None)
-    return known, card_of(name)
+    return known, owner_of(name)
 
 
 class _Kills:

@@ -72,6 +72,7 @@ def test_abbreviations_are_ambiguous() -> None:
     """`CST` is printed on three continents, `CEST` on one."""
     assert {"Asia/Shanghai", "America/Chicago"} <= zones.names_printing([(at(2026, 1, 15, 12), "CST")])
     assert "America/Chicago" not in zones.names_printing([(at(2026, 7, 15, 12), "CST")])
+    assert zones.names_printing([(at(2026, 7, 15, 12), "UTC")]) == {"Etc/UTC"}
     central = zones.names_printing([(at(2026, 7, 15, 12), "CEST")])
     assert "Europe/Berlin" in central
     assert all(zones.printed_offset(name, at(2026, 7, 15, 12), "CEST") == -7200 for name in central)

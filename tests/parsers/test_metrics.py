@@ -8,7 +8,7 @@ import pytest
 
 from forensics.model import Parsed, StampForm
 from forensics.parsers import FORMATS, metrics
-from forensics.parsers.series_names import card_of, limit_factor, meaning, scope_of
+from forensics.parsers.series_names import limit_factor, meaning, owner_of, scope_of
 from forensics.sources import identify, make_head
 
 SCRAPE = """# HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -125,7 +125,19 @@ def test_key_value_files_are_no_metrics() -> None:
 def test_legends_that_people_write(name: str, series: str | None, gpu: str) -> None:
     """A renamed series of a panel: the words say memory, the brackets its unit, a number the card."""
     known = meaning(name)
-    assert (known[0] if known else None, card_of(name).gpu) == (series, gpu)
+    assert (known[0] if known else None, owner_of(name).gpu) == (series, gpu)
+
+
+@pytest.mark.parametrize(("name", "series", "process"), [
+    ("apiserver_rss_kib", "process_rss_mib", "apiserver"), ("enginecore_rss_gib", "process_rss_mib", "enginecore"),
+    ("rss_mib", "process_rss_mib", ""), ("process_resident_memory_bytes", "process_rss_mib", ""),
+    ("container_rss_mib", "container_memory_mib", ""), ("unit_memory_current_bytes", "container_memory_mib", ""),
+    ("total_rss_kib", "container_memory_mib", ""), ("apiserver_rss", None, ""),
+])  # fmt: skip
+def test_memory_by_process_and_unit(name: str, series: str | None, process: str) -> None:
+    """A loop that somebody wrote heads its columns with the processes, or the unit, that it reads."""
+    known = meaning(name)
+    assert (known[0] if known else None, owner_of(name).process) == (series, process)
 
 
 def test_an_oom_kill_in_a_range_query() -> None:

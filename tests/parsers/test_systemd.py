@@ -176,6 +176,18 @@ def test_several_units_and_other_output() -> None:
     assert [event.kind for event in events if event.kind == "xid"] == ["xid"]
 
 
+@pytest.mark.parametrize("zone", ["UTC", "CEST"])
+def test_the_journal_below_a_status_is_in_its_zone(zone: str) -> None:
+    """One call printed both; the lines themselves name no zone."""
+    text = (
+        "× vllm.service - inference\n     Loaded: loaded (/etc/vllm.service)\n"
+        f"     Active: failed (Result: exit-code) since Wed 2026-06-03 05:58:40 {zone}; 41min ago\n\n"
+        "Jun 03 05:58:40 gpu-node-7 vllm[2813]: no fabric\n"
+    )
+    (line,) = (event for event in read(text)[1].events if event.text == "no fabric")
+    assert [(s.form, s.zone) for s in line.stamps] == [(StampForm.YEARLESS, zone)]
+
+
 SHOW = """\
 Type=simple
 Restart=always

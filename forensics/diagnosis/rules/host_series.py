@@ -87,6 +87,10 @@ def counted_climb(case: Case, death: Death, least_mib: float) -> Finding | None:
     return None
 
 
+_ENGINE_ROLE = regex.compile(r"(?:api|engine|worker|main)_?(?:server|core|proc(?:ess)?)?_?\d*", regex.IGNORECASE)
+"""What a loop that somebody wrote calls the processes of an engine: `apiserver_rss_kib`."""
+
+
 def _of_another(column: Samples, death: Death) -> bool:
     """True for the memory of a process that is neither the killed one nor an engine's."""
     if column.name != "process_rss_mib" or not column.scope.process:
@@ -94,7 +98,8 @@ def _of_another(column: Samples, death: Death) -> bool:
     killed = {e.fields.get("victim_pid") for e in death.witnesses if e.kind == "kernel_oom"}
     if death.life is not None:  # by the shell's word
         killed |= {f.fields.get("pid", 0) for f in death.life.findings if f.signature == "python.killed"}
-    return column.scope.pid not in killed and not ENGINE_COMM.search(column.scope.process)
+    named = column.scope.process
+    return column.scope.pid not in killed and not (ENGINE_COMM.search(named) or _ENGINE_ROLE.fullmatch(named))
 
 
 _CACHE_SETTINGS = regex.compile(
