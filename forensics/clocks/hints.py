@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ..model import Event, Parsed, Samples, Source, StampForm
+from ..parsers.kernel import ENGINE_COMM
 from .lanes import Lane
 from .network import Network
 from .weak import Hint
@@ -53,9 +54,6 @@ _OF_A_KILL = re.compile(r"killed by the OOM killer|Failed with result 'oom-kill'
 """What systemd and vLLM print within seconds of the kernel's kill."""
 _SIGKILLED = re.compile(r": -9\b|signal 9\b|SIGKILL|exit ?code:? -9\b|died unexpectedly|^Killed$")
 """An engine, or the shell that ran it, tells that a process of it was killed."""
-_ENGINE_COMM = re.compile(
-    r"vllm|EngineCore?|python|pt_main_thread|ray::|sglang|text-generat|trtllm|llama-server", re.IGNORECASE
-)
 _TOLD_S = 120.0
 """From the last stamped line before a kill to the kill, where the line that tells of it has no stamp."""
 _LIFE_KINDS = frozenset({"container_started", "container_terminated", "container_died", "container_kill"})
@@ -213,7 +211,7 @@ class Hints:
                 elif event.kind == "xid":
                     for error_s in engine.errors_s:
                         yield Hint("xid", wall, error_s - _AT_ONCE_S, error_s + _AT_ONCE_S, EXACT)
-                    if _ENGINE_COMM.search(str(event.fields.get("comm", ""))):  # the driver clears up behind it
+                    if ENGINE_COMM.search(str(event.fields.get("comm", ""))):  # the driver clears up behind it
                         yield Hint("xid", wall, engine.last_s - _AT_ONCE_S, engine.last_s + _AT_ONCE_S, EXACT)
 
     def _life(self, lane: Lane) -> Iterator[Hint]:
@@ -297,7 +295,7 @@ class Hints:
 
 def _hits_engine(event: Event) -> bool:
     """True for a kernel kill of a process that may be an engine's."""
-    return event.kind == "kernel_oom" and bool(_ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))))
+    return event.kind == "kernel_oom" and bool(ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))))
 
 
 def tokens(event: Event) -> set[str]:

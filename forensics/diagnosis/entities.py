@@ -12,12 +12,8 @@ from dataclasses import dataclass, field
 import regex
 
 from ..model import Event, Scope
+from ..parsers.kernel import ENGINE_COMM as ENGINE_COMM
 
-ENGINE_COMM = regex.compile(
-    r"VLLM::|vllm|EngineCore|python3?|pt_main_thread|ray::|sglang|text-generation|trtllm|ollama|llama-server|lmdeploy|tritonserver",
-    regex.IGNORECASE,
-)
-"""Process names of inference engines in kernel lines (`comm`, 15 bytes)."""
 CLUSTER_NAME = regex.compile(
     r"(?:kube-|calico|cilium|coredns|dns-|etcd|flannel|weave|canal|node-exporter|node-problem|nvidia-|dcgm|gpu-|nfd-|prometheus"
     r"|grafana|alertmanager|loki|promtail|fluent|metrics-|ingress|cert-manager|istio|envoy|local-path|csi-|ebs-|efs-|aws-"

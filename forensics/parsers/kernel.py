@@ -17,6 +17,11 @@ from .layer import clean
 from .log import Assembled, Dialect, event_of
 from .records import Record
 
+ENGINE_COMM = regex.compile(
+    r"vllm|EngineCore?|python|pt_main_thread|ray::|sglang|text-generat|trtllm|ollama|llama-server|lmdeploy|tritonserver",
+    regex.IGNORECASE,
+)
+"""Process names of inference engines in kernel lines (`comm`, 15 bytes)."""
 _PCI = r"(?:PCI:)?(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?"
 _XID = regex.compile(
     rf"NVRM: Xid \({_PCI}(?: GPU-I:(?P<gi>\d{{1,18}}))?(?: GPU-CI:(?P<ci>\d{{1,18}}))?\): (?P<xid>\d{{1,18}})"
