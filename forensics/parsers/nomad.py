@@ -18,7 +18,7 @@ from .k8s_values import known
 from .sizes import size_bytes
 from .tables import Header
 
-_TASK = regex.compile(r'Task "(?P<name>[^"]{1,128})"(?: \([^)]*\))? is "(?P<state>\w+)"')
+_TASK = regex.compile(r'Task "(?P<name>[^"]{1,128})"(?: \([^)]*\))? is "(?P<state>\w+)"(?: \(\w+\))?')
 _COLUMN = regex.compile(r"\S+(?: \S+)*")
 _RESTARTS = regex.compile(r"Total Restarts += (?P<count>\d{1,9})")
 _MEMORY = regex.compile(r"[\d.]+ \w+/(?P<limit>[\d.]+ ?[KMGT]?i?B)(?: Max: (?P<most>[\d.]+ ?[KMGT]?i?B))?")
@@ -60,7 +60,7 @@ def _events(lines: list[str], source: str) -> Iterator[Event]:
             spec = known({"container": scope.container, "memory_limit_bytes": limit})
             text = f"container {scope.container} spec"
             yield Event(place, "pod_spec", "host", text, scope=scope, fields=spec, raw=row)
-        elif header is not None and (stamp := stamps.iso(header.cells(row)["Time"], LAYER)) is not None:
+        elif header is not None and (stamp := stamps.iso(header.cells(row).get("Time", ""), LAYER)) is not None:
             told = header.cells(row)
             yield Event(place, "log", "host", f"{told['Type']}: {told['Description']}", (stamp,), scope, raw=row)
 

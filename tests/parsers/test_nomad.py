@@ -15,6 +15,8 @@ Task "serve" is "dead"
 Task Resources:
 CPU          Memory          Disk     Addresses
 0/16000 MHz  0 B/24 GiB      300 MiB
+Device Stats
+nvidia/gpu/NVIDIA L40S[GPU-5c1f]  431 / 46068 MiB
 
 Task Events:
 Started At     = 2026-08-30T21:12:09Z
@@ -31,7 +33,7 @@ def test_limit_restarts_and_rows() -> None:
     spec, state, _, ended = nomad.read(STATUS, "x").events
     assert spec.fields["memory_limit_bytes"] == 24 << 30
     assert state.fields == {"state": "dead", "restart_count": 3}
-    assert (ended.text, ended.locator.line) == ('Terminated: Exit Code: 137, Exit Message: "OOM Killed"', 18)
+    assert (ended.text, ended.locator.line) == ('Terminated: Exit Code: 137, Exit Message: "OOM Killed"', 20)
     assert ended.stamps[0].seconds == 1788124495.0
     assert {event.scope.container for event in (spec, state, ended)} == {"serve"}
 
@@ -45,4 +47,4 @@ def test_recognised_and_damaged() -> None:
 
 def test_what_stands_behind_it_is_read() -> None:
     events = nomad.read(f"{STATUS}\nValueError: No available memory for the cache blocks.\n", "x").events
-    assert (events[-1].locator.line, events[-1].text) == (20, "ValueError: No available memory for the cache blocks.")
+    assert (events[-1].locator.line, events[-1].text) == (22, "ValueError: No available memory for the cache blocks.")
