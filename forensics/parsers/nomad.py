@@ -46,7 +46,7 @@ def _events(lines: list[str], source: str) -> Iterator[Event]:
         row, place = line.rstrip(), Locator(source, number, number)
         if found := _TASK.fullmatch(row):
             scope, header, state = Scope(container=found["name"]), None, found["state"]
-        elif not row or not scope.container:
+        elif not row or not scope.container or row == "Device Stats":  # a table without a header
             header = None
         elif row.startswith(("CPU ", "Time ")):
             header = _header(row)
