@@ -28,6 +28,9 @@ _TITLE = regex.compile(
 )
 _SPAN = regex.compile(r"`[^`]+`|\"[^\"]+\"|“[^”]+”|「[^」]+」")
 _FAULT = regex.compile(r"(?:Error|Exception)\b|(?i:error: |out of memory|no space left|illegal memory|too old)")
+_LOGGED = regex.compile(rf"{_FAULT.pattern}|(?i:failed to )")
+_WARNED = regex.compile(r"\S+:\d+:\d+ \[\d+\] \S*:\d+ NCCL WARN ")
+"""What NCCL calls a warning ends the communicator."""
 _BAD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _TRACEBACK = "Traceback (most recent call last)"
 _NAMED = regex.compile(rf"{prose.EXCEPTION}: ")
@@ -107,8 +110,9 @@ def _is_headless(record: Record) -> bool:
 def _is_fault(record: Record) -> bool:
     """An error that the log itself shows, in its own words."""
     own = record.channel in ("engine", "ray", "container") or _is_headless(record)
-    logged = bool(record.envelopes) and record.level in _BAD and _FAULT.search(record.text) is not None
-    return own and (logged or _RAISED.match(record.text) is not None) and not _TOLD_ON.search(record.text)
+    logged = bool(record.envelopes) and record.level in _BAD and _LOGGED.search(record.text) is not None
+    printed = logged or _RAISED.match(record.text) is not None or _WARNED.match(record.text) is not None
+    return own and printed and not _TOLD_ON.search(record.text)
 
 
 def _others(records: Sequence[Record], faults: Sequence[int]) -> Iterator[int]:

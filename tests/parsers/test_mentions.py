@@ -64,6 +64,18 @@ def test_what_others_comment_is_another_case(tmp_path: Path, below: str, log: st
     assert verdict(tmp_path, f"It died today.\n\n{log}\n{below}\n")[0] == "app_bug"
 
 
+def test_what_nccl_calls_a_warning_is_an_error_of_its_own(tmp_path: Path) -> None:
+    """The paste breaks off before the exception that NCCL's words lead to."""
+    text = (
+        'My disk has 900 GB free, so "No space left on device" makes no sense to me.\n```\n'
+        "INFO 02-11 10:17:29 [pynccl.py:111] vLLM is using nccl==2.27.5\n"
+        "gpu-node-7:12:40 [2] misc/shmutils.cc:87 NCCL WARN Error: failed to extend /dev/shm/nccl-x to 33030532 bytes, "
+        "error: No space left on device (28)\n"
+        "ERROR 02-11 10:17:30 [multiproc_executor.py:684] WorkerProc failed to start.\n"
+    )
+    assert verdict(tmp_path, text)[0] == "shm_exhausted"
+
+
 def test_the_poster_s_next_comment_is_the_same_case(tmp_path: Path) -> None:
     """The full log is often asked for."""
     short = OWN.replace("KeyError: 'chatcmpl-77'", "ConnectionError: peer")
