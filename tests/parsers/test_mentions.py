@@ -67,7 +67,9 @@ def test_what_others_comment_is_another_case(tmp_path: Path, below: str, log: st
 def test_what_nccl_calls_a_warning_is_an_error_of_its_own(tmp_path: Path) -> None:
     """The paste breaks off before the exception that NCCL's words lead to."""
     text = (
-        'My disk has 900 GB free, so "No space left on device" makes no sense to me.\n```\n'
+        "```bash\ndocker run --rm --gpus all vllm/vllm-openai:v0.13.0 --model m --tensor-parallel-size 4\n```\n\n"
+        'My disk has 900 GB free, so "No space left on device" makes no sense to me.\n\n```\n'
+        "INFO 02-11 10:17:20 [utils.py:253] non-default args: {'model': 'm', 'tensor_parallel_size': 4}\n"
         "INFO 02-11 10:17:29 [pynccl.py:111] vLLM is using nccl==2.27.5\n"
         "gpu-node-7:12:40 [2] misc/shmutils.cc:87 NCCL WARN Error: failed to extend /dev/shm/nccl-x to 33030532 bytes, "
         "error: No space left on device (28)\n"
