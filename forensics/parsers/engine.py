@@ -35,10 +35,11 @@ _GIN = re.compile(
 """Ollama's access line, which is that of the Go framework: only calls of a model tell an engine at work."""
 
 _ROUTER = re.compile(
-    r'\s*(?:INFO +)?(?P<span>[a-z_]{3,40})\{[^\n]{0,2000}total_time="[^\n]{0,2000}\}: '
-    r"text_(?:generation|embeddings)_router(?:::\w+)*: (?:\S+\.rs:\d+: )?Success"
+    r"\s*(?:INFO +)?(?P<span>[a-z_]{3,40})\{[^\n]{0,4000}\}: (?:text_(?:generation|embeddings)_router(?:::\w+)*: )?"
+    r'(?:\S+\.rs:\d+: )?Success(?: total_time="[^\n]{0,2000})?'
 )
-"""What the routers of TGI and TEI print of a request that they answered, the name of its handler first."""
+"""What the routers of TGI and TEI print of a request that they answered, the name of its handler first; its times stand
+in the braces, or behind."""
 
 ANCHORS = (
     *traceback.ANCHORS,
@@ -72,7 +73,7 @@ def refine(event: Event) -> Event:
         if found:
             fields = {"method": found["method"], "path": found["path"], "status": int(found["status"])}
             return _as(event, "access", fields)
-    if text.endswith(": Success") and (found := _ROUTER.fullmatch(text)):
+    if ": Success" in text and "total_time=" in text and (found := _ROUTER.fullmatch(text)):
         return _as(event, "access", {"method": "POST", "path": f"/{found['span']}", "status": 200})
     if "args" in text[:400]:
         for pattern, read in (

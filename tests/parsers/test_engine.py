@@ -107,11 +107,13 @@ def test_talk_about_arguments_stays_a_message(text: str) -> None:
             ' INFO generate_stream{parameters=GenerateParameters { top_k: Some(5), .. } total_time="2.1s" queue_time="40µs"}:'
             " text_generation_router::server: router/src/server.rs:510: Success", "/generate_stream",
         ),
+        ('generate{parameters=GenerateParameters}: Success total_time="1.2s" queue_time="1ms" seed="None"', "/generate"),
+        ("generate{parameters=GenerateParameters}: Success", ""),
         ('embed{total_time="8ms" tokenization_time="1ms"}: text_embeddings_router::http::server: Success', "/embed"),
         (' INFO generate{total_time="2.1s"}: text_generation_router::infer: router/src/infer.rs:9: Failure', ""),
         ("the user asks: text_generation_router::server: Success", ""),
     ],
-    ids=["TGI", "TEI", "not answered", "talk"],
+    ids=["TGI", "times behind", "no times", "TEI", "not answered", "talk"],
 )
 def test_answers_of_routers(text: str, path: str) -> None:
     """Each answered request is one line, in which no access log's words stand."""
