@@ -7,7 +7,7 @@ sources is one; a fact that repeats within one attempt is one with a count. `tel
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import regex
@@ -53,7 +53,9 @@ class Fact:
     """`start`, `ready`, `stop`, `end`, `root`, a signature, or the shape of the text."""
     weight: int
     attempt: int | None
-    events: list[Event] = field(default_factory=list)
+    events: list[Event]
+    """All witnesses, in order."""
+    sources: set[str]
     count: int = 1
     until_s: float | None = None
 
@@ -121,15 +123,17 @@ class Story:
         facts: list[Fact] = []
         open_facts: dict[tuple[int | None, str], Fact] = {}
         numbers = attempt_stage.Numbers(self._attempts)
+        told = self.evidence | self._contributing
         for event in events:
-            if self._owner.owns(event) is False and event.locator not in self.evidence | self._contributing:
+            if self._owner.owns(event) is False and event.locator not in told:
                 continue
             number = numbers.of(event)
             findings = self._at.get((event.locator.source, event.locator.line), [])
             key = self._key(event, findings)
             fact = open_facts.get((number, key))
             if fact is None or (key in SLACK_S and not _near(fact, event)):
-                fact = Fact(event, findings, key, self._weight(event, findings), number, [event], event.count)
+                weight, sources = self._weight(event, findings), {event.locator.source}
+                fact = Fact(event, findings, key, weight, number, [event], sources, event.count)
                 open_facts[number, key] = fact
                 facts.append(fact)
             else:
@@ -139,11 +143,12 @@ class Story:
     def _join(self, fact: Fact, event: Event, findings: list[Finding]) -> None:
         weight = self._weight(event, findings)
         near = _near(fact, event)
-        told = near and event.locator.source not in {e.locator.source for e in fact.events}
+        told = near and event.locator.source not in fact.sources
         if not told and fact.key not in SLACK_S and not _near(fact, event, fact.events[0]):
             fact.count += event.count
             fact.until_s = event.time.utc_s if event.time.utc_s is not None else fact.until_s
         fact.events.append(event)
+        fact.sources.add(event.locator.source)
         if findings and (weight < fact.weight or severity(findings) > severity(fact.findings)):
             fact.findings = findings
         if near and fact.lead.locator != self.root and 2 * event.time.uncertainty_s < fact.lead.time.uncertainty_s:
