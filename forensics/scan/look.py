@@ -30,6 +30,8 @@ _MASK = (
 The status of an answer, kept as group 1, tells its line from others: a 400 does not stand for a 500.
 """
 _MASK_CHARS = 400
+_PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")
+"""How gzip, zlib and zstd begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,18 @@ def look(piece: bytes, tests: Tests, series: Sequence[SeriesSpec], prefilter: bo
 
 def _lines(piece: bytes) -> tuple[pl.DataFrame, int]:
     try:
-        return pl.read_lines(io.BytesIO(piece), name="t"), 0
+        return _split(piece), 0
     except ComputeError:  # not UTF-8
         piece, bad_lines = repaired(piece)
-        return pl.read_lines(io.BytesIO(piece), name="t"), bad_lines
+        return _split(piece), bad_lines
+
+
+def _split(piece: bytes) -> pl.DataFrame:
+    """Raises `ComputeError` for what is not UTF-8. polars would unpack a piece that begins like a compressed file, as
+    the text `x^2` does."""
+    if piece.startswith(_PACKED):
+        return pl.read_lines(io.BytesIO(b"\n" + piece), name="t").slice(1)
+    return pl.read_lines(io.BytesIO(piece), name="t")
 
 
 def _part(frame: pl.DataFrame, tests: Tests, series: Sequence[SeriesSpec], prefilter: bool) -> Part:

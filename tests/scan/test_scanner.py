@@ -48,6 +48,13 @@ def test_windows(step: int) -> None:
     assert [n for n in numbers if 207 < n <= 230] == [*range(208, 231)]
 
 
+@pytest.mark.parametrize("magic", [b"x^", b"x\x01", b"x\x9c", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"])
+def test_text_that_begins_like_a_compressed_file(magic: bytes) -> None:
+    """A formula in a log, or the torn rest of an archive, is read as it stands."""
+    found = scan(iter([magic + b"2 Error\n" + filler(200).encode()]), ("Error",))
+    assert (found.lines, found.candidates[0].number, found.candidates[0].text[-7:]) == (201, 1, "2 Error")
+
+
 def test_overlapping_windows_cost_no_more_than_their_lines() -> None:
     """Openings in every line do not each copy the lines behind them."""
     got = kept("open it\n" * 50_000, 1 << 20, windows=(Window("open it", ("never",), 4000),))
