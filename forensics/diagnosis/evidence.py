@@ -124,6 +124,8 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
         return "other_entity"  # the fault of another program on the card
     if _killed_another(case, finding):
         return "other_entity"
+    if finding.signature == "k8s.image_pull_failed" and _pulled_later(case, finding):
+        return "recovered"
     life = death.life
     of_node = finding.event.channel in _NODE_CHANNELS
     of_log = not of_node and not (finding.event.channel == "k8s" and finding.event.kind != "log")  # kubectl's tables
@@ -150,6 +152,14 @@ def _killed_another(case: Case, finding: Finding) -> bool:
         return False
     named = [e for e in case.of_kind("process", "gpu_process") if e.fields.get("pid") == pid]
     return bool(named) and not any(ENGINE_COMM.search(e.text) for e in named)
+
+
+def _pulled_later(case: Case, finding: Finding) -> bool:
+    """True where the image of a container came after all."""
+    failed_s, owner = finding.time.utc_s, case.entities.of(finding.event)
+    pulled = [e for e in case.of_kind("k8s_event") if e.fields.get("reason") == "Pulled"]
+    came = (e for e in (*pulled, *case.of_kind("container_started")) if case.entities.same(case.entities.of(e), owner))
+    return failed_s is not None and any(e.time.utc_s is not None and e.time.utc_s > failed_s for e in came)
 
 
 def _in_life(death: Death, finding: Finding) -> str:

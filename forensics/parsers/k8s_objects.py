@@ -22,7 +22,7 @@ from .k8s_cluster import event_events, kubelet_config_event, node_events, worklo
 from .k8s_facts import pod_events
 from .k8s_templates import template_events
 from .kubectl_lines import SECTION_END, SECTION_START
-from .located import Object, dig, holding, object_at, objects_at, text_at
+from .located import Object, dig, holding, line_at, object_at, objects_at, text_at
 
 RAW_CHARS = 4000
 """A longer physical line (a one-line document) is not quoted."""
@@ -104,7 +104,7 @@ def _shared_scope(events: Iterable[Event]) -> Scope:
 def _objects(value: object, kind: str = "") -> Iterator[tuple[Object, str]]:
     """The objects of a document with their kinds; `kind` is what the list around them says."""
     if (status := k8s_states.status_of(value)) is not None:
-        yield holding("status", status), "Pod"
+        yield _picked(status), "Pod"
         return
     if isinstance(value, list):
         for item in value:
@@ -122,6 +122,19 @@ def _objects(value: object, kind: str = "") -> Iterator[tuple[Object, str]]:
         yield holding("status", value), "Pod"
     else:
         yield value, _kind(value, kind)
+
+
+def _picked(status: Object) -> Object:
+    """The pod around a status; who picked fields with `jq` may have put the pod's name, uid and node beside it."""
+    pod = holding("status", status)
+    for part, keys in (("metadata", ("name", "namespace", "uid")), ("spec", ("nodeName",))):
+        found = Object(status.line)
+        for key in keys:
+            if text_at(status, key):
+                found.put(key, status[key], line_at(status, key))
+        if found:
+            pod.put(part, found, status.line)
+    return pod
 
 
 def _kind(entry: Object, default: str) -> str:

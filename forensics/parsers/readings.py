@@ -53,6 +53,16 @@ STATS = SeriesSpec(
 
 With `--format` people leave id and CPU out; then nothing but a time stands before the name.
 """
+USED = tuple(
+    SeriesSpec(
+        anchor,
+        r"^(.*?)(?:\b([A-Za-z][\w.-]*)[ \t,:|]+)?\b(?:mem|memory)(?:_?used|_?usage)?[=: ]+"
+        rf"{_AMOUNT} ?/ ?{_AMOUNT}",
+        ("head", "name", "value", "unit", "limit", "limit_unit"), ("name",), consume=False,
+    )
+    for anchor in ("iB/", "iB / ")
+)  # fmt: skip
+"""A watcher's line with what a container uses of its limit: `chat-api mem=33.4GiB/96GiB`."""
 TOP = SeriesSpec(
     "Mi", r"^(.*\s)([a-z0-9][a-z0-9.-]*)\s+\d+m\s+(\d+)Mi\s*$", ("head", "name", "value"), ("name",), consume=False
 )
@@ -81,7 +91,7 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
     """`process_rss_mib` by process and pid, `host_memory_available_kib`; times are of the line's own envelopes."""
     points = Points(source)
     for rows in scanned.series:
-        if rows.spec == STATS:
+        if rows.spec == STATS or rows.spec in USED:
             _stats(rows, points)
         if rows.spec == TOP:
             _top(rows, points)
@@ -111,12 +121,14 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
 
 def _stats(rows: SeriesRows, points: Points) -> None:
     """Memory of containers, of the rows that tell a time; docker leaves out the cache that can be given back."""
-    told = zip(*(rows.columns[name] for name in ("head", "id", "name", "value", "unit")), rows.lines, strict=True)
-    for head, identity, name, text, unit, line in told:
+    columns = [rows.columns[name] for name in ("head", "name", "value", "unit")]
+    identities = rows.columns.get("id") or [None] * len(rows.lines)
+    for head, name, text, unit, identity, line in zip(*columns, identities, rows.lines, strict=True):
         if text is None or unit not in _KIB or text.count(".") > 1 or not text.strip("."):
             continue
         around = unwrap(f"{head or ''}-")
-        stamp = _alone(head or "") if identity is None else around.stamps[-1] if around.stamps else None
+        keyed = identity is not None or rows.spec in USED
+        stamp = (around.stamps[-1] if around.stamps else None) if keyed else _alone(head or "")
         if stamp is not None:
             scope = Scope(host=around.scope.host, container=name or "", container_id=identity or "")
             points.add("container_memory_mib", scope, stamp, line, float(text) * _KIB[unit] / 1024)
@@ -165,4 +177,4 @@ def _held(rows: SeriesRows, points: Points) -> None:
             points.add("held_count", replace(scope, process=kind), around.stamps[-1], line, float(text))
 
 
-DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE, STATS, TOP, COUNTED, *HELD), samples=samples)
+DIALECT = Dialect(channel="metrics", series=(*RSS, *AVAILABLE, STATS, *USED, TOP, COUNTED, *HELD), samples=samples)

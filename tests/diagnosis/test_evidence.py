@@ -196,6 +196,20 @@ def test_a_survived_error_is_no_evidence(b: ModuleType) -> None:
     assert objection_to(b, w, "torch.oom") == "recovered"
 
 
+@pytest.mark.parametrize(("pulled", "pod", "cause"), [
+    (60, "", "driver_mismatch"), (-60, "", "config_error"), (60, "other-0", "config_error"),
+])  # fmt: skip
+def test_an_image_that_came_after_all(b: ModuleType, pulled: float, pod: str, cause: str) -> None:
+    """The registry was away for a minute; the start then failed for another reason."""
+    w = b.World()
+    w.event("events", 0, "Failed", "Error: ImagePullBackOff")
+    w.event("events", pulled, "Pulled", 'Successfully pulled image "vllm/vllm-openai:v0.9.2" in 41.2s', pod or b.POD)
+    w.event("events", 119, "Failed", "Error: failed to create containerd task: nvidia-container-cli: initialization error: "
+            "nvml error: driver/library version mismatch: unknown")  # fmt: skip
+    w.exited("describe", 120, 128, "StartError")
+    assert w.diagnosis().verdict.cause.id == cause
+
+
 @pytest.mark.parametrize("answered", [True, False])
 def test_a_hub_that_answered_was_reached(b: ModuleType, answered: bool) -> None:
     """A name that did not resolve at the first try is no cause of a refusal at the second."""

@@ -51,6 +51,14 @@ def test_a_state_without_its_pod(tmp_path: Path, text: str, name: str, line: int
     assert (end.fields["reason"], end.fields["exit_code"], end.locator.line) == ("OOMKilled", 137, line)
 
 
+def test_the_pod_beside_the_states(tmp_path: Path) -> None:
+    """`jq '{name: .metadata.name, uid: .metadata.uid, nodeName: .spec.nodeName} + .status'`."""
+    status = f'"containerStatuses":[{{"name":"vllm","restartCount":3,"lastState":{{"terminated":{STATE}}}}}]'
+    text = f'{{"name":"chat-0","uid":"0f7c9d4c-1cb0-4e4b-9d0e-5f6a7b8c9d0e","nodeName":"gpu-node-7",{status}}}'
+    (end,) = ends(tmp_path, text, "pod.json")
+    assert (end.scope.pod, end.scope.pod_uid[:8], end.scope.container) == ("chat-0", "0f7c9d4c", "vllm")
+
+
 @pytest.mark.parametrize(
     "text",
     [

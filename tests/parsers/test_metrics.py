@@ -132,6 +132,7 @@ def test_legends_that_people_write(name: str, series: str | None, gpu: str) -> N
     ("apiserver_rss_kib", "process_rss_mib", "apiserver"), ("enginecore_rss_gib", "process_rss_mib", "enginecore"),
     ("rss_mib", "process_rss_mib", ""), ("process_resident_memory_bytes", "process_rss_mib", ""),
     ("container_rss_mib", "container_memory_mib", ""), ("unit_memory_current_bytes", "container_memory_mib", ""),
+    ("container_memory_rss", "container_memory_mib", ""), ("pod_memory_working_set_bytes", "container_memory_mib", ""),
     ("total_rss_kib", "container_memory_mib", ""), ("apiserver_rss", None, ""),
 ])  # fmt: skip
 def test_memory_by_process_and_unit(name: str, series: str | None, process: str) -> None:

@@ -59,6 +59,15 @@ def test_what_else_stands_before_two_sizes_is_no_container(tmp_path: Path, line:
     assert not [s for s in read(tmp_path, "2026-02-03T00:00:00Z start", line) if s.name == "container_memory_mib"]
 
 
+@pytest.mark.parametrize(("line", "container"), [
+    ("2026-02-03T06:00:00+00:00 gpu-node-7 memlog[812]: chat-api mem=4.5GiB/64GiB cpu=188% gpu_mem=71904MiB", "chat-api"),
+    ("2026-02-03T06:00:00Z chat-api mem_usage: 4.5GiB / 64GiB", "chat-api"), ("2026-02-03 06:00:00 mem=4.5GiB/64GiB", ""),
+])  # fmt: skip
+def test_what_a_container_uses_of_its_limit(tmp_path: Path, line: str, container: str) -> None:
+    (samples,) = [s for s in read(tmp_path, "2026-02-03T00:00:00Z start", line) if s.name == "container_memory_mib"]
+    assert (samples.scope.container, list(samples.values)) == (container, [4608.0])
+
+
 @pytest.mark.parametrize(("words", "kind", "value"), [
     ("SessionGuard: 308 conversations tracked", "conversations tracked", 308),
     ("adapter cache: 41 LoRA weights are cached on cuda:0", "", 0),
