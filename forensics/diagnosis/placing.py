@@ -26,6 +26,8 @@ _FILE_NOISE = regex.compile(
     regex.IGNORECASE,
 )
 _SHORT_ID = 12
+SETTLED_S = 60.0
+"""Logs of one container, of its ranks or streams, begin and end within this time of each other."""
 MIN_REPORTS = 3
 """So many reports of an engine tell it from another one."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
@@ -122,14 +124,19 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
             proposals.append((-best[0][0], log.source, best[1], best[0][1]))
     owners = {entities.of(event) for event in events if event.channel in ENGINE_CHANNELS}
     taken: set[str] = set()
+    by_source = {log.source: log for log in logs}
+    ran: dict[str, list[Log]] = {}
     for _, source, pod, reason in sorted(proposals):
         points = reports[source].points if source in reports else frozenset()
         if any(_two_engines(points, other) for other in known.get(pod, ())):
             continue  # a replica, or a neighbour: another engine tells of the same minutes
+        if any(_succeeds(by_source[source], other) for other in ran.get(pod, ())):
+            continue  # the pod after this one
         if reason == "only_candidate" and (pod in owners or pod in taken):
             continue  # the pod's own logs are here
         if reason != "only_candidate":
             taken.add(pod)
+        ran.setdefault(pod, []).append(by_source[source])
         known.setdefault(pod, []).append(points)
         entities.join(pod, f"file:{source}", reason)
         placed.add(source)
@@ -209,6 +216,15 @@ def _at_once(one: Log, other: Log) -> bool:
     return min(one.last_s, other.last_s) > max(one.first_s, other.first_s)
 
 
+def _succeeds(log: Log, other: Log) -> bool:
+    """True for an engine that starts while another one works, and goes on after its end: a rollout makes such pods."""
+    times = (log.first_s, log.last_s, other.first_s, other.last_s)
+    if not (log.sure and other.sure and log.begins) or None in times:
+        return False
+    first, last, began, ended = (moment for moment in times if moment is not None)
+    return began + SETTLED_S < first < ended - 1.0 and last > ended + SETTLED_S
+
+
 @dataclass(slots=True)
 class _Reports:
     scope: Scope
@@ -241,6 +257,7 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[Log]:
     times: dict[str, list[float]] = {}
     unsure: dict[str, float] = {}
     starts: dict[str, int] = {}
+    begun: set[str] = set()
     crashed = {e.locator.source for e in events if e.kind == "traceback" and e.channel == "plain" and e.time.utc_s}
     for event in events:
         source = event.locator.source
@@ -253,6 +270,9 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[Log]:
             unsure[source] = max(unsure.get(source, 0.0), event.time.uncertainty_s)
         if event.kind in ("engine_args", "engine_config"):
             starts[source] = starts.get(source, 0) + (event.kind == "engine_config")
+            seen = times[source]
+            if source not in arguments and seen and max(seen) - min(seen) <= SETTLED_S:
+                begun.add(source)
             arguments.setdefault(source, {}).update(event.fields)
     return [
         Log(
@@ -262,6 +282,7 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[Log]:
             max(seen, default=None),
             unsure.get(source, 0.0) <= 60.0,
             starts.get(source, 0),
+            source in begun,
         )
         for source, seen in sorted(times.items())
     ]

@@ -30,6 +30,8 @@ class Log:
     """True when its times are good to a minute."""
     starts: int
     """How often it prints an engine's arguments."""
+    begins: bool
+    """True when they stand at its beginning: it shows a run from its start."""
 
 
 def join_signalled(entities: Entities, events: Sequence[Event]) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+import regex
+
 from ..model import Event, Finding, Role
 from . import bystanders, rank, rules, saturated
 from . import evidence as evidence_stage
 from .case import Case
-from .deaths import ONE_INCIDENT_S
+from .deaths import ONE_INCIDENT_S, RESTART_S
 from .entities import ENGINE_COMM
 from .health import broke_before_stop, outlived
 from .judge import Judged, assemble, judge
@@ -21,6 +23,9 @@ from .rules.series import rising
 
 INTERNAL_ERROR = 500
 """What a web framework answers for an exception that nobody caught."""
+
+_INTERPRETER = regex.compile(r"python[\d.]*")
+"""What a script is called that gives itself no name; engines of today name their processes."""
 
 
 def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
@@ -67,7 +72,24 @@ def _survived(case: Case, finding: Finding) -> bool:
     if comm and not owner and case.lives and not ENGINE_COMM.search(comm):
         return True
     event = finding.event
+    if finding.signature == "nvidia.xid_application" and _of_some_script(case, event):
+        return True
     return bystanders.is_elsewhere(case, event) or bystanders.is_past(case, event) or outlived(case, event)
+
+
+def _of_some_script(case: Case, fault: Event) -> bool:
+    """True for a fault of a bare interpreter before the lines of an engine at work, where none starts soon after it.
+
+    Whoever faults so ends at once, and an engine that comes back prints its start, or is counted as restarted.
+    """
+    moment = fault.time.utc_s
+    if moment is None or not _INTERPRETER.fullmatch(str(fault.fields.get("comm") or "")) or bystanders.restarted(case):
+        return False
+    begun = [(life, life.start.time) for life in case.lives if life.start.time.utc_s is not None]
+    again = any(life.from_start and t.latest_s >= moment and t.earliest_s <= moment + RESTART_S for life, t in begun)
+    return not again and any(
+        not life.from_start and life.last_activity is not None and t.earliest_s >= moment for life, t in begun
+    )
 
 
 def _saturated(case: Case) -> Incident | None:

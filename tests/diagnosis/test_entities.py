@@ -107,6 +107,23 @@ def test_a_log_that_outlives_a_container_is_another_ones(b: ModuleType) -> None:
     assert owner(w.case(), "a.log") == "file:a.log"
 
 
+@pytest.mark.parametrize(("begins_s", "joined"), [(3590, False), (3640, True)], ids=["before its end", "after it"])
+def test_a_log_that_begins_before_another_one_ends_is_the_next_pods(
+    b: ModuleType, begins_s: float, joined: bool
+) -> None:
+    """A rollout starts the new pod first; only the old one is known by name."""
+    w = b.World()
+    for n in range(6):
+        w.answer("granite-old.txt", 3000 + 100 * n)
+    w.add("granite-old.txt", 3610, "Shutting down")
+    w.start("granite-new.txt", begins_s)
+    w.answer("granite-new.txt", begins_s + 600)
+    w.exited("pods.txt", 3612, 143, name="granite-5d5d5d5d5d-aaaaa")
+    case = w.case()
+    assert owner(case, "granite-old.txt") == "pod:granite-5d5d5d5d5d-aaaaa"
+    assert (owner(case, "granite-new.txt") == "pod:granite-5d5d5d5d5d-aaaaa") is joined
+
+
 def test_a_log_from_before_a_pod_is_another_ones(b: ModuleType) -> None:
     """A Deployment's pod did not write what was written before it was started; a StatefulSet's name comes again."""
     for pod, joined in (("chat-6f9c7d5b8-x2k4p", False), ("chat-0", True)):
