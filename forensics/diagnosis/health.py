@@ -11,7 +11,7 @@ import regex
 from ..model import Event, Finding, Role
 from ..parsers.kernel_oom_lines import killed
 from ..parsers.records import MACHINE, unwrap
-from . import bystanders, jobs, rank, rules, trends
+from . import bystanders, impact, jobs, rank, rules, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
 from .deaths import PROBE_KILLS
@@ -54,7 +54,7 @@ def no_fault(case: Case) -> Incident:
     doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure", "slurm.accounting_failed"))
     doubts += case.named("ray.job_failed")
     doubts += _failed_rollouts(case)
-    doubts += filter(None, [serving.unexplained_failures(case)])
+    doubts += filter(None, [serving.unexplained_failures(case), None if stopped or planned else _failed_in_front(case)])
     doubts += filter(partial(_ended_ours, case), case.named(*PROBE_KILLS, "k8s.evicted"))
     findings += doubts
     healthy = bool(working or stopped or planned or flat or succeeded or scraped)
@@ -152,6 +152,25 @@ def _is_unread_kill(case: Case, event: Event) -> bool:
     if event.channel in MACHINE or "Killed process " not in event.text:
         return False
     return killed(unwrap(event.text).text.removeprefix("kernel: ")) is not None and not outlived(case, event)
+
+
+def _failed_in_front(case: Case) -> Finding | None:
+    """Server errors of a gateway in a number that no service calls well: what it could not reach is not in the bundle.
+
+    Its good answers are not looked for; each of its other lines counts as one.
+    """
+    lines = {source.path: source.lines for source in case.sources}
+    failed: dict[str, list[Event]] = {}
+    for event in impact.server_errors(case):
+        if impact.is_front(case, event):
+            failed.setdefault(event.locator.source, []).append(event)
+    for source, events in failed.items():
+        count = sum(event.count for event in events)
+        if count >= max(serving.MANY, serving.MANY_SHARE * lines.get(source, 0)):
+            status = [event.fields["status"] for event in events]
+            fields = {"failed_requests": count, "http_status": max(set(status), key=status.count)}
+            return conclude("requests_failed", events[0], fields)
+    return None
 
 
 def _may_be_ours(case: Case, told: Finding) -> bool:

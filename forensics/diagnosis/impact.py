@@ -29,12 +29,11 @@ _CHECKS = regex.compile(
 def measure(case: Case, incident: Incident) -> dict[str, Any]:
     """Flat numbers: failed requests, restarts, seconds not ready, idle GPUs. Absent keys are unknown, not zero."""
     impact: dict[str, Any] = {}
-    errors = [event for event in case.of_kind("access") if _is_server_error(event) and not _is_check(event)]
-    near = [event for event in errors if not _of_another_day(incident, event)]
+    near = [event for event in server_errors(case) if not _of_another_day(incident, event)]
     own = [event for event in near if case.entities.same(case.entities.of(event), incident.entity)]
     if own:
         impact |= {"failed_requests": sum(event.count for event in own), **_times(own, "failed_request")}
-    front = [event for event in near if event not in own and _is_front(case, event) and _concerns(incident, event)]
+    front = [event for event in near if event not in own and is_front(case, event) and _concerns(incident, event)]
     if front:
         impact |= {"gateway_errors": sum(event.count for event in front), **_times(front, "gateway_error")}
     counted, _ = timing.counted_stops(case, incident.hypotheses[0].decisive)
@@ -50,6 +49,11 @@ def measure(case: Case, incident: Incident) -> dict[str, Any]:
         if isinstance(gpus, int) and gpus > 0:
             impact["gpu_idle_h"] = round(gpus * down / 3600, 2)
     return impact
+
+
+def server_errors(case: Case) -> list[Event]:
+    """Requests for work that somebody answered with a server error."""
+    return [event for event in case.of_kind("access") if _is_server_error(event) and not _is_check(event)]
 
 
 def _is_server_error(event: Event) -> bool:
@@ -70,7 +74,7 @@ def _of_another_day(incident: Incident, event: Event) -> bool:
     return event.time.latest_s < incident.start_s - ONE_INCIDENT_S or event.time.earliest_s > end + ONE_INCIDENT_S
 
 
-def _is_front(case: Case, event: Event) -> bool:
+def is_front(case: Case, event: Event) -> bool:
     """True for the log of somebody who is no engine."""
     return event.channel in _FRONT and not any(event.locator.source in life.sources for life in case.lives)
 

@@ -255,6 +255,27 @@ def test_an_xid_of_another_program_is_no_cause(b: ModuleType) -> None:
     assert verdict(w)[0] == "app_bug"
 
 
+@pytest.mark.parametrize(
+    ("comm", "again", "cause"),
+    [
+        ("python3", False, "healthy"),
+        ("VLLM::EngineCor", False, "gpu_illegal_access"),
+        ("python3", True, "gpu_illegal_access"),
+    ],
+    ids=["a script", "the engine", "started after it"],
+)
+def test_an_xid_of_a_script_before_the_lines_at_hand(b: ModuleType, comm: str, again: bool, cause: str) -> None:
+    """Somebody tries out a kernel beside the engine, whose log was saved from a later line on."""
+    w = b.World()
+    text = f"NVRM: Xid (PCI:0000:41:00): 31, pid=50112, name={comm}, Ch 00000003, intr 00000000. MMU Fault"
+    w.add("dmesg", 0, text, "xid", "kernel", Scope(gpu="0000:41:00", pid=50112), xid=31, pid=50112, comm=comm)
+    for n in range(12):
+        w.answer("a", 500 + n)
+    if again:
+        w.start("b", 40)
+    assert verdict(w)[0] == cause
+
+
 def test_an_orderly_stop_is_read_from_its_order(b: ModuleType) -> None:
     """What stopped the container comes first, not the readiness hours before; scaling up stops nobody."""
     w = b.World()
@@ -535,6 +556,31 @@ def test_counted_server_errors_forbid_health(b: ModuleType) -> None:
         for status, answers in ((200, 9000), (503, count)):
             w.add("gateway.txt", None, f"{answers} {status}", "answers_counted", "plain", status=status, answers=answers)
         assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("failed", "path", "stopped", "cause"),
+    [
+        (14, "/v1/completions", False, "insufficient_evidence"),
+        (2, "/v1/completions", False, "healthy"),
+        (14, "/health", False, "healthy"),
+        (14, "/v1/completions", True, "healthy"),
+    ],
+    ids=["for minutes", "two", "a probe's", "while one stops"],
+)
+def test_a_gateway_that_could_not_reach_somebody(
+    b: ModuleType, failed: int, path: str, stopped: bool, cause: str
+) -> None:
+    """Logs of the replicas that were there all the time tell nothing of the one that was not."""
+    w = b.World()
+    w.start("chat-0.log", 0)
+    w.answer("chat-0.log", 3600)
+    for n in range(failed):
+        w.add("envoy.log", 1800 + n, f'"POST {path} HTTP/1.1" 503 UF 811 91', "access", "plain", method="POST",
+              path=path, status=503)  # fmt: skip
+    if stopped:
+        w.exited("pods.txt", 1800, 143, name="chat-1")
+    assert verdict(w)[0] == cause
 
 
 def test_what_fails_while_an_engine_stops_is_no_harm(b: ModuleType) -> None:
