@@ -162,6 +162,7 @@ DERIVED: dict[str, Derived] = {
                 "foreign_process",
                 "gpu_fragmented",
                 "gpu_climb",
+                "gpu_reserve_climb",
                 "host_climb",
                 "counted_climb",
                 "held_climb",

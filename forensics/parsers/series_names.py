@@ -53,6 +53,8 @@ _EXACT: dict[str, tuple[str, float]] = {
 }
 _CGROUP = r"container|pod|cgroup|memcg|unit|service|slice"
 _HOST = r"(?:host|node|system|sys)_"
+_TORCH = r"(?:(?:py)?torch_)?(?:(?:py)?torch|cuda|caching_allocator)_"
+"""torch's own figures, under the names of its functions (`torch.cuda.memory_reserved`): the driver knows no such."""
 _QUANTITIES = tuple(
     (regex.compile(words), series, unit_bytes)
     for words, series, unit_bytes in (
@@ -61,6 +63,8 @@ _QUANTITIES = tuple(
         (r"(?:gpu|cuda|vram)_mem(?:ory)?", "gpu_memory_used_mib", 2**20),
         (r"(?:(?:fb|vram)_)?(?:mem(?:ory)?_)?(?:used|usage)_gpu", "gpu_memory_used_mib", 2**20),
         (r"(?:gpu_)?(?:gpu|cuda|fb|framebuffer|vram)_?(?:mem(?:ory)?_?)?total", "gpu_memory_total_mib", 2**20),
+        (rf"{_TORCH}(?:mem(?:ory)?_)?allocated", "torch_allocated_mib", 2**20),
+        (rf"{_TORCH}(?:mem(?:ory)?_)?reserved", "torch_reserved_mib", 2**20),
         (r"(?:\w+_)?memory_current|memory_usage_in|(?:pod_)?(?:memory_)?working_?set", "container_memory_mib", 2**20),
         (rf"(?:{_CGROUP})_mem(?:ory)?(?:_used|_usage|_rss)?|(?:{_CGROUP}|total)_rss", "container_memory_mib", 2**20),
         (rf"(?:{_HOST})?mem(?:ory)?_?avail(?:able)?", "host_memory_available_kib", 2**10),

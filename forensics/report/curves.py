@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 MOST = 12
 _ENGINE = ("kv_cache_usage_pct", "requests_waiting", "requests_running", "requests_swapped", "preemptions_total",
            "generation_tokens_per_s")  # fmt: skip
-_GPU = ("gpu_memory_used_mib", "gpu_process_memory_mib", "gpu_memory_reserved_mib")
+_GPU = ("gpu_memory_used_mib", "gpu_process_memory_mib", "torch_reserved_mib", "torch_allocated_mib",
+        "gpu_memory_reserved_mib")
 _HOST = ("container_memory_mib", "process_rss_mib", "host_memory_available_kib", "host_memory_used_kib",
          "swap_used_kib")  # fmt: skip
 _SENSORS = ("gpu_temperature_c", "gpu_power_w", "gpu_utilization_pct")

@@ -76,6 +76,32 @@ def test_a_steady_climb_under_flat_traffic_is_a_leak(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "gpu_oom.leak"
 
 
+@pytest.mark.parametrize(
+    ("climb_mib", "held", "unallocated", "cause"),
+    [
+        (9000, None, "9.40 GiB", "gpu_oom.fragmentation"),
+        (9000, None, "5.40 GiB", "gpu_oom.leak"),
+        (9000, 200, "5.40 GiB", "gpu_oom.fragmentation"),
+        (9000, 8600, "9.40 GiB", "gpu_oom.leak"),
+    ],
+    ids=["as much lies unused", "less lies unused", "tensors hold the same", "tensors hold more"],
+)
+def test_a_reserve_that_climbs_is_no_leak(
+    b: ModuleType, climb_mib: int, held: int | None, unallocated: str, cause: str
+) -> None:
+    """Pieces that fit nothing are kept by torch's allocator: what the card shows as used climbs all the same."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 20 * HOUR - 30)
+    w.fail("a", 20 * HOUR, b.oom_text(allocated="68.00 GiB", unallocated=unallocated))
+    used = [(60.0 * i, 70_000 + climb_mib * i / 1199) for i in range(10, 1199)]
+    w.series("gpu_memory_used_mib", used, "gpu.csv", Scope(gpu="0"))
+    w.series("gpu_memory_total_mib", [(0, 81_559.0)], "gpu.csv", Scope(gpu="0"))
+    if held is not None:
+        w.series("torch_allocated_mib", [(t, 61_000 + held * t / 72_000) for t, _ in used], "torch.csv")
+    assert w.diagnosis().verdict.cause.id == cause
+
+
 @pytest.mark.parametrize(("counts", "told"), [
     (range(300, 6300, 300), True), ([5000 + n for n in range(20)], False), ([300] * 20, False), ([300, 4000], False)
 ], ids=["multiplied", "as-before", "constant", "two-words"])  # fmt: skip

@@ -11,6 +11,7 @@ from .. import ledger, trends
 from ..case import Case, conclude
 from ..model import Death, Life
 from . import foreign
+from .gpu import unallocated_gib
 from .oom_site import first_failure, is_of_log_probs, site_of
 
 FULL_PCT = 95.0
@@ -182,8 +183,11 @@ def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
         if trends.is_leak_like(trends.thin(segment), scale):
             flat = list(_traffic(case, death, segment))
             yield from flat
-            failed = first_failure(death.life) is not None
-            leaking = failed and not any(f.signature == "derived.traffic_grew" for f in flat)
+            failure = first_failure(death.life)
+            if is_reserve(case, death.entity, segment, failure):
+                yield conclude("gpu_reserve_climb", event, fields)
+                continue
+            leaking = failure is not None and not any(f.signature == "derived.traffic_grew" for f in flat)
             yield conclude("gpu_leak" if leaking else "gpu_climb", event, fields)
             yield from held(case, death, segment)
             if leaking:
@@ -192,6 +196,25 @@ def _gpu_memory(case: Case, death: Death, moment: float) -> Iterator[Finding]:
             yield conclude(
                 "gpu_plateau", event, {**fields, "gpu_memory_used_pct": round(100 * segment[-1][1] / scale, 1)}
             )
+
+
+SMALL_PART = 0.5
+"""Of a climb, less than this is not what it is made of."""
+
+
+def is_reserve(case: Case, entity: str, climb: Sequence[trends.Point], failure: Finding | None) -> bool:
+    """True where the memory that climbed is kept by torch's allocator, and not held by tensors.
+
+    A series of what is allocated tells; without one the figures of the failure do. What leaks is taken out of the
+    reserve first, so that little of that is left in the end: as much as the whole climb is pieces that fit nothing.
+    """
+    grown_mib = climb_fields(list(climb), "mib")["climb_mib"]
+    for column in case.samples:
+        if column.name == "torch_allocated_mib" and belongs(case, column, entity):
+            held = [p for p in trends.points_of(column) if climb[0][0] <= p[0] <= climb[-1][0]]
+            if len(held) >= trends.MIN_POINTS:
+                return climb_fields(held, "mib")["climb_mib"] < SMALL_PART * grown_mib
+    return failure is not None and 1024 * unallocated_gib(failure.fields) >= grown_mib
 
 
 RISE_S = 6 * 3600.0
@@ -208,6 +231,7 @@ def rising(case: Case) -> list[Finding]:
         if not longest or longest[-1][0] - longest[0][0] < RISE_S:
             continue
         climbs = trends.is_leak_like(trends.thin(longest), scale)
+        climbs = climbs and not is_reserve(case, "", longest, None)
         if climbs and trends.flat_traffic(case.samples, longest[0][0], longest[-1][0]):
             rise = conclude("gpu_rise", trends.event_at(column, longest[0]), climb_fields(longest, "mib"))
             return [rise, *_traffic(case, Death("", longest[-1][0], (), None, None, "", False), longest)]
