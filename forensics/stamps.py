@@ -21,22 +21,50 @@ YEARLESS_YEAR = 2000
 """Stands for an unknown year: a leap year, so 29 February exists."""
 
 MONTHS = {name: i for i, name in enumerate(calendar.month_abbr) if name}
-_OTHER_MONTHS = {
-    # journalctl and dmesg follow LC_TIME; abbreviations of glibc locales seen on servers
-    "Mär": 3, "Mai": 5, "Okt": 10, "Dez": 12,
-    "janv.": 1, "févr.": 2, "mars": 3, "avril": 4, "mai": 5, "juin": 6, "juil.": 7, "août": 8,
-    "sept.": 9, "oct.": 10, "nov.": 11, "déc.": 12,
-    "ene": 1, "feb": 2, "mar": 3, "abr": 4, "may": 5, "jun": 6, "jul": 7, "ago": 8, "sep": 9, "oct": 10,
-    "nov": 11, "dic": 12,
-}  # fmt: skip
+_LOCAL_MONTHS = {
+    name: number
+    for names in (
+        # journalctl, syslog, date and dmesg follow LC_TIME: `%b` of glibc 2.36's locales, without a dot behind it
+        "jan feb mär apr mai jun jul aug sep okt nov dez",  # de
+        "jän feb mär apr mai jun jul aug sep okt nov dez",  # de_AT
+        "janv févr mars avril mai juin juil août sept oct nov déc",  # fr
+        "jan fév mar avr mai jun jui aoû sep oct nov déc",  # fr_CA
+        "ene feb mar abr may jun jul ago sep oct nov dic",  # es
+        "gen feb mar apr mag giu lug ago set ott nov dic",  # it
+        "jan fev mar abr mai jun jul ago set out nov dez",  # pt
+        "ian feb mar apr mai iun iul aug sep oct nov dec",  # ro
+        "jan feb mrt apr mei jun jul aug sep okt nov dec",  # nl
+        "jan feb mar apr maj jun jul aug sep okt nov dec",  # da, sv, sl
+        "jan feb mars april mai juni juli aug sep okt nov des",  # nb, nn
+        "jan feb mar apr maí jún júl ágú sep okt nóv des",  # is
+        "tammi helmi maalis huhti touko kesä heinä elo syys loka marras joulu",  # fi
+        "jaan veebr märts apr mai juuni juuli aug sept okt nov dets",  # et
+        "jan feb mar apr mai jūn jūl aug sep okt nov dec",  # lv
+        "sty lut mar kwi maj cze lip sie wrz paź lis gru",  # pl
+        "led úno bře dub kvě čen čec srp zář říj lis pro",  # cs
+        "jan feb mar apr máj jún júl avg sep okt nov dec",  # sk, sl
+        "jan febr márc ápr máj jún júl aug szept okt nov dec",  # hu
+        "oca şub mar nis may haz tem ağu eyl eki kas ara",  # tr
+        "янв фев мар апр май июн июл авг сен окт ноя дек",  # ru
+        "янв фев мар апр мая июн июл авг сен окт ноя дек",  # ru, as a date says it
+        "січ лют бер кві тра чер лип сер вер жов лис гру",  # uk
+        "яну фев мар апр май юни юли авг сеп окт ное дек",  # bg
+        "јан феб мар апр мај јун јул авг сеп окт нов дец",  # sr
+        "ιαν φεβ μαρ απρ μαΐ ιουν ιουλ αυγ σεπ οκτ νοε δεκ",  # el
+        "ιαν φεβ μάρ απρ μάι ιούν ιούλ αύγ σεπ οκτ νοέ δεκ",  # el, as a date says it
+        "jan feb mar apr mei jun jul agu sep okt nov des",  # id
+    )
+    for number, name in enumerate(names.split(), 1)
+}
+"""Croatian is left out: its `lip`, `srp` and `lis` are other months than those of its neighbours."""
 
 _ISO = re.compile(
     r"(?P<minute>\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::(?P<s>\d\d)(?P<frac>[.,]\d{1,9})?)?"
     r"(?P<zone>Z| ?UTC| ?GMT|[+-]\d\d:?\d\d)?"
 )
 _CTIME = regex.compile(
-    r"(?:(?P<wd>\p{L}{2,4}\.?) +)?(?P<mon>\p{L}{3,5}\.?|\d{1,2}月) +(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
-    r"(?P<frac>\.\d{1,9})?(?: (?P<y>\d{4}))?"
+    r"(?:(?P<wd>\p{L}{1,5}\.?) +)?(?P<mon>\p{L}{3,6}\.?|\d{1,2}[月월]) +(?P<d>\d{1,2})"
+    r" (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?P<frac>\.\d{1,9})?(?: (?P<y>\d{4}))?"
 )
 _HMS = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?", re.ASCII)
 _RFC1123 = regex.compile(r"\p{L}{3}, \d\d \p{L}{3} (?!000|1970)\d{4} \d\d:\d\d:\d\d(?: (?:[+-]\d{4}|[A-Z]{2,5}))?")
@@ -134,11 +162,11 @@ def iso(text: str, layer: str) -> RawStamp | None:
 
 
 def month_number(name: str) -> int | None:
-    """Month from an abbreviation in English or a common locale, or from `11月`."""
-    if name.endswith("月") and name[:-1].isdigit():
+    """Month from an abbreviation in English or a common locale, or from `11月`, `11월`."""
+    if name.endswith(("月", "월")) and name[:-1].isdigit():
         number = int(name[:-1])
         return number if 1 <= number <= 12 else None
-    return MONTHS.get(name[:3].capitalize()) or _OTHER_MONTHS.get(name) or _OTHER_MONTHS.get(name.lower())
+    return _LOCAL_MONTHS.get(name.lower().rstrip(".")) or MONTHS.get(name[:3].capitalize())
 
 
 def ctime(text: str, layer: str, zone: str = "") -> RawStamp | None:

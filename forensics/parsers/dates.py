@@ -8,20 +8,27 @@ from .. import stamps
 from ..model import RawStamp
 
 _CLOCK = (
-    r"(?P<h>\d{1,2})[:时](?P<m>\d\d)[:分](?P<s>\d\d)秒?"
-    r"(?: (?P<half>AM|PM))?(?: (?P<zone>[A-Z]{2,5}|[+-]\d{2,4}))?"
+    r"(?P<h>\d{1,2})[:时時](?P<m>\d\d)[:分](?P<s>\d\d)秒?"
+    r"(?: (?P<half>AM|PM))?(?:,? (?P<zone>[A-Z]{2,5}|[+-]\d{2,4}))?"
 )
 _DATE = regex.compile(
-    r"(?:\p{L}{2,4}\.? +)?(?P<month>\p{L}{3,5}\.?|\d{1,2}月) +(?P<day>\d{1,2})"
+    r"(?:\p{L}{1,5}\.? +)?(?P<month>\p{L}{3,6}\.?|\d{1,2}月) +(?P<day>\d{1,2})"
     rf" +{_CLOCK} (?P<year>\d{{4}})"
 )
-_DATE_DAY_FIRST = regex.compile(
-    r"(?:\p{L}{2,4}\.?,? +)?(?P<day>\d{1,2})\.? +(?P<month>\p{L}{3,5}\.?) +(?P<year>\d{4}),?"
+_DAY_FIRST = r"(?:\p{L}{1,9}\.?,? +)?(?P<day>\d{1,2})\.? +(?P<month>\p{L}{3,9}\.?)"
+_DATE_DAY_FIRST = regex.compile(rf"{_DAY_FIRST} +(?P<year>\d{{4}}),? +{_CLOCK}")
+_DATE_YEAR_LAST = regex.compile(rf"{_DAY_FIRST} +{_CLOCK} (?P<year>\d{{4}})")
+_YEAR_FIRST = regex.compile(
+    r"(?P<year>\d{4})(?: ?年|\.) *(?P<month>\d{1,2})(?: ?月|\.) *(?P<day>\d{1,2})(?: ?日|\.)(?: ?\(?\p{L}+\)?)?"
     rf" +{_CLOCK}"
 )
-_CHINESE = regex.compile(
-    rf"(?P<year>\d{{4}}) ?年 ?(?P<month>\d{{1,2}}) ?月 ?(?P<day>\d{{1,2}}) ?日(?: ?\p{{L}}+)? +{_CLOCK}"
+_DATES = (_DATE, _DATE_DAY_FIRST, _DATE_YEAR_LAST, _YEAR_FIRST)
+"""glibc's `date_fmt`: en_US and ctime; most of Europe; de, da, nb and en_GB; zh, ja and ko."""
+SPELLED = (
+    r"(?:\p{L}{1,9}\.?,? +)?(?:\p{L}{3,6}\.? +\d{1,2}|\d{1,2}\.? +\p{L}{3,9}\.?(?: +\d{4},?)?)"
+    r" +\d{1,2}:\d\d:\d\d(?: [AP]M)?(?:,? (?:[A-Z]{2,5}|[+-]\d{2,4}))?(?: \d{4})?"
 )
+"""A date with the name of its month, as part of another pattern."""
 _ISO_ONLY = regex.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
     r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d(?: [A-Z]{2,5})?))?(?: m=\S+)?"
@@ -32,17 +39,17 @@ _EPOCH = regex.compile(r"1\d{9}(?:\.\d{1,9})?")
 
 
 def date_command(text: str, layer: str) -> RawStamp | None:
-    """A time at the start of `text`: ISO 8601, the output of `date` in English, German or Chinese, ctime, or
-    Unix time.
+    """A time at the start of `text`: ISO 8601, the output of `date` in a common locale, ctime, or Unix
+    time.
 
     `Tue Dec  9 04:48:10 UTC 2025` is an instant; other zone names (`CST`, `IST`) stay a remark on a local
     time, because they do not decide the offset.
     """
-    text = _GO_ZONE.sub(r"\1", text.strip(), count=1)
-    iso = stamps.iso(text, layer)
+    text = text.strip()
+    iso = stamps.iso(_GO_ZONE.sub(r"\1", text, count=1), layer)
     if iso is not None:
         return iso
-    for pattern in (_DATE, _DATE_DAY_FIRST, _CHINESE):
+    for pattern in _DATES:
         found = pattern.match(text)
         if found:
             return _moment(found, layer)
@@ -57,7 +64,7 @@ def is_time(line: str) -> bool:
     text = line.strip()
     if not 10 <= len(text) <= 60 or not any(char.isdigit() for char in text):
         return False
-    return any(pattern.fullmatch(text) for pattern in (_ISO_ONLY, _DATE, _DATE_DAY_FIRST, _CHINESE))
+    return any(pattern.fullmatch(text) for pattern in (_ISO_ONLY, *_DATES))
 
 
 def _moment(found: regex.Match[str], layer: str) -> RawStamp | None:

@@ -14,7 +14,7 @@ import regex
 
 from ..model import Parsed, RawStamp, Scope, StampForm
 from ..sources import Format, Head
-from .dates import date_command, is_time
+from .dates import SPELLED, date_command, is_time
 from .points import Points
 from .sizes import size_bytes
 
@@ -28,7 +28,7 @@ _EPOCH = regex.compile(r"1\d{9}(?:\.\d{1,9})?")
 _CLOCK = regex.compile(r"(?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?")
 _LEAD = regex.compile(
     r"\[?(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
-    r"|1\d{9}(?:\.\d{1,9})?|\p{L}{3} \p{L}{3} [ \d]\d \d\d:\d\d:\d\d(?: [A-Z]{2,5})? \d{4}|\d\d:\d\d(?::\d\d)?)\]?"
+    rf"|1\d{{9}}(?:\.\d{{1,9}})?|{SPELLED}|\d\d:\d\d(?::\d\d)?)\]?"
     r"[\s,;|]+"
 )
 _VALUE = regex.compile(

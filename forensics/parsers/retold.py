@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from .. import stamps
 from . import examples
 from . import kernel_oom_lines as lines
 from .layer import UNKNOWN
@@ -33,9 +34,10 @@ _FILE = re.compile(r"[\w./-]{2,255}:(?:\d{1,9}:)?(?=\D|\d{4}-)")
 _HEADER_WORDS = re.compile(
     r"(?:kernel|kern|dmesg|journal|syslog|console|serial|node|host|worker|master|vm|"
     r"debug|info|notice|warn(?:ing)?|err(?:or)?|crit(?:ical)?|alert|emerg|oomkilling|kernel-monitor|"
-    r"jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|utc)",
+    r"mon|tue|wed|thu|fri|sat|sun|utc)",
     re.IGNORECASE,
 )
+_MONTH = re.compile(r"([^\W\d_]{3,6})\.? +\d{1,2} \d\d:\d\d:\d\d")
 _USERS = re.compile(
     r"\b(?:prompt|content|message|user|role|text|query|question|input|output|body|payload|request|system|assistant|"
     r"human|explain|q)\b|=",
@@ -79,7 +81,9 @@ def _is_header(before: str) -> bool:
     """Names, numbers and times, and no more than one word that might be anybody's."""
     if _USERS.search(before):
         return False
-    words = [word for part in before.split() if (word := part.strip(_SIGNS)).isalpha()]
+    dated = _MONTH.search(before)
+    month = dated[1] if dated and stamps.month_number(dated[1]) else ""  # in the reader's language
+    words = [word for part in before.split() if (word := part.strip(_SIGNS)).isalpha() and word != month]
     return sum(_HEADER_WORDS.fullmatch(word) is None for word in words) <= 1
 
 

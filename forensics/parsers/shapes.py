@@ -44,7 +44,7 @@ _METRIC_LINE = regex.compile(
     r"#|[a-zA-Z_:][\w:]*(?:\{.*\})? +(?:[-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?Inf|NaN)(?: \d+)?$|$"
 )
 _STATUS = regex.compile(r"[●×○↻*] \S+\.(?:service|scope|slice|socket|timer|mount|target)\b")
-_JOURNAL_LINE = regex.compile(r"\s|$|\p{L}{3} [ \d]\d \d\d:\d\d:\d\d |\d{4}-\d\d-\d\dT|Warning: ")
+_JOURNAL_LINE = regex.compile(r"\s|$|(?:\p{L}{3,6}\.?|\d{1,2}\p{L}) [ \d]\d \d\d:\d\d:\d\d |\d{4}-\d\d-\d\dT|Warning: ")
 _COUNTER = regex.compile(r"(?:low|high|max|oom|oom_kill|oom_group_kill|sock_throttled) \d+\s*$")
 _BOX_LINE = regex.compile(r"[|+]|\s*$")
 _HEADED = regex.compile(

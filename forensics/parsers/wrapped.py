@@ -32,7 +32,7 @@ BEGINNING = 8
 """Characters by which further headers are told: those of a collector that `_HEADER` does not know."""
 _HEADER = regex.compile(
     r"(?:\x1b\[[\d;]*m)*(?:\(\w+ (?:pid|rank|ip)=|\([\w ]+? pid=\d|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b|"
-    r"<\d{1,3}>|\[ *\d+\.\d{3,6}\]|\[?\d{4}[-/]\d\d[-/]\d\d|\[?\p{L}{3} (?:\p{L}{3} )?[ \d]\d \d\d:\d\d|"
+    r"<\d{1,3}>|\[ *\d+\.\d{3,6}\]|\[?\d{4}[-/]\d\d[-/]\d\d|\[?\p{L}{1,6}\.? (?:\p{L}{3,6}\.? )?[ \d]\d \d\d:\d\d|"
     r"[IWEFDC]\d{4} \d\d:|\[\w+\]? |\[rank\d|\d\d:\d\d:\d\d|Traceback \(most recent|\{\"|[\w.@~-]+[:~]\S*[$#] |"
     r"[$#>|] |\w[\w.-]* +\| |(?:Mem|Swap|Total): +\d)"  # the last: rows of `free`, whose table is 80 wide
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from forensics import stamps
 from forensics.model import StampForm
 from forensics.parsers.envelopes import ENVELOPES, channel_of, starting_with
 from forensics.parsers.records import Record, unwrap
@@ -39,6 +40,9 @@ def peel(line: str) -> Record:
         ("[Sun Nov 29 21:24:17 2026 <    0.000301>] ", StampForm.LOCAL, AT),
         ("[So Nov 29 21:24:17 2026] ", StampForm.LOCAL, AT),
         ("[日 11月 29 21:24:17 2026] ", StampForm.LOCAL, AT),
+        ("[nie lis 29 21:24:17 2026] ", StampForm.LOCAL, AT),
+        ("[su marras 29 21:24:17 2026] ", StampForm.LOCAL, AT),
+        ("[Вс ноя 29 21:24:17 2026] ", StampForm.LOCAL, AT),
         ("2026-11-29T21:24:17,000000+00:00 ", StampForm.INSTANT, AT),
         ("2026-11-30T05:24:17,000000+08:00 ", StampForm.INSTANT, AT),
         ("[Nov29 21:24] ", StampForm.YEARLESS, YEARLESS_AT - 17),
@@ -66,9 +70,18 @@ def test_the_minute_of_reltime_is_wide() -> None:
     assert peel("[Nov 9 21:24] x").text == "x"
 
 
+@pytest.mark.parametrize(("name", "month"), [
+    ("Nov", 11), ("November", 11), ("mars", 3), ("marras", 11), ("sept.", 9), ("Mär", 3), ("lis", 11), ("Eki", 10),
+    ("út", None), ("12月", 12), ("13月", None), ("vas.", None),
+])  # fmt: skip
+def test_months_of_the_common_locales(name: str, month: int | None) -> None:
+    """What a language calls so comes before what English begins so."""
+    assert stamps.month_number(name) == month
+
+
 def test_a_month_in_an_unknown_language_loses_its_time_only() -> None:
     """The message is still the kernel's."""
-    record = peel("[Вс ноя 29 21:24:17 2026] NVRM: text")
+    record = peel("[Al. lapkr. 29 21:24:17 2026] NVRM: text")
     assert (record.text, record.channel) == ("NVRM: text", "kernel")
 
 
@@ -85,6 +98,10 @@ def test_a_month_in_an_unknown_language_loses_its_time_only() -> None:
         ("Nov 29 21:24:17 kernel: ", [StampForm.YEARLESS]),
         ("Nov 29 21:24:17.123456 gpu-node-7 kernel: ", [StampForm.YEARLESS]),
         ("11月 29 21:24:17 gpu-node-7 kernel: ", [StampForm.YEARLESS]),
+        (" 9월 29 21:24:17 gpu-node-7 kernel: ", [StampForm.YEARLESS]),
+        ("wrz 29 21:24:17 gpu-node-7 kernel: ", [StampForm.YEARLESS]),
+        ("août 29 21:24:17 gpu-node-7 kernel: ", [StampForm.YEARLESS]),
+        ("Ağu 29 21:24:17 gpu-node-7 kernel: ", [StampForm.YEARLESS]),
         ("Sun 2026-11-29 21:24:17 UTC gpu-node-7 kernel: ", [StampForm.INSTANT]),
         ("Sun 2026-11-29 16:24:17 EST gpu-node-7 kernel: ", [StampForm.LOCAL]),
         ("Sun 2026-11-29 21:24:17 +08 gpu-node-7 kernel: ", [StampForm.INSTANT]),

@@ -18,7 +18,8 @@ def loop(form: str, count: int = 5) -> str:
 
     return "".join(
         form.format(epoch=T + 3600 * n, iso=hour(n) + "Z", spaced=hour(n).replace("T", " "), n=n, bytes=(20 + n) << 30,
-                    date=f"Thu Apr  9 {5 + n:02d}:10:00 UTC 2026", gib=20 + n, mib=(20 + n) * 1024, kib=(20 + n) << 20)
+                    date=f"Thu Apr  9 {5 + n:02d}:10:00 UTC 2026",
+                    british=f"Thu  9 Apr {5 + n:02d}:10:00 UTC 2026", gib=20 + n, mib=(20 + n) * 1024, kib=(20 + n) << 20)
         for n in range(count)
     )  # fmt: skip
 
@@ -27,7 +28,7 @@ def loop(form: str, count: int = 5) -> str:
     "{date}\n" + TOP + "ocr-0      vllm   3387m        {mib}Mi\n",
     "{date}\nocr-0      3387m        {mib}Mi\n",
     "--- {iso} ---\nvllm-7f9c8d6b5-x2k4p   12m   {gib}Gi\n\n",
-    "{iso} {bytes}\n", "{epoch} {bytes}\n", "{epoch},{bytes}\n", "[{spaced}] {bytes}\n", "{date}\n{bytes}\n",
+    "{iso} {bytes}\n", "{epoch} {bytes}\n", "{epoch},{bytes}\n", "[{spaced}] {bytes}\n", "{date}\n{bytes}\n", "{british} {bytes}\n",
     "{epoch}\n{bytes}\n", "{iso} memory.current={bytes}\n", "{spaced}  RSS: {kib} KiB\n", "{iso}\t{gib}.0GiB\n",
     "{iso} 1b2c3d4e5f60   ocr   312.11%   {gib}.00GiB / 64GiB   32.21%\n",
     "{date}\nCONTAINER ID   NAME   CPU %   MEM USAGE / LIMIT   MEM %\n1b2c3d4e5f60   ocr   3.1%   {gib}GiB / 64GiB   32.2%\n",

@@ -41,6 +41,8 @@ def kills(tmp_path: Path, text: str, name: str = "pasted.txt") -> list[Event]:
         f"gpu-node-3: {MEMCG}",
         f"2026-11-03T11:22:33Z gpu3 {MEMCG}",
         f"kern.log:Nov  3 11:22:33 gpu3 kernel: [  881.221231] {MEMCG}",
+        f"    lut  3 11:22:33 gpu3 kernel: {MEMCG}",
+        f"kern.log:févr.  3 11:22:33 gpu3 kernel: {MEMCG}",
         f"/var/log/messages:Nov  3 11:22:33 gpu3 kernel: {MEMCG}",
         f"gpu[03]: [Tue Nov  3 11:22:33 2026] {MEMCG}",
         f"| 2026-11-03T11:22:33Z | gpu3 | {MEMCG} |",

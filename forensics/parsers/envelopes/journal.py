@@ -16,7 +16,7 @@ from ..layer import Layer
 from .identity import host_ident, ident_only, speaker
 
 _SHORT = regex.compile(
-    r"(?:<\d{1,3}>)?(?P<stamp>(?:\p{L}{3,5}\.?|\d{1,2}\p{L}) +\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) "
+    r"(?:<\d{1,3}>)? ?(?P<stamp>(?:\p{L}{3,6}\.?|\d{1,2}\p{L}) +\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) "
     r"(?P<rest>.*)",
     regex.DOTALL,
 )
@@ -49,7 +49,12 @@ _NOTES = (
 
 
 def journal_short(text: str) -> Layer | None:
-    """`Nov 29 21:25:17 host ident[pid]: ` of journalctl and syslog; months follow the reader's locale."""
+    """`Nov 29 21:25:17 host ident[pid]: ` of journalctl and syslog; months follow the reader's locale.
+
+    Those of East Asia are two columns wide, ` 9月`.
+    """
+    if text[:1] == " " and text[2:3] not in ("月", "월"):
+        return None
     found = _SHORT.match(text)
     if not found:
         return None

@@ -17,7 +17,7 @@ from .identity import channel_of
 
 _LEVEL = r"(?:[a-z]+\d? *:(?:emerg|alert|crit|err|warn|notice|info|debug) *: |<\d{1,3}>)?"
 _DELTA = r"(?: <[ \d.]+>)?"
-_MONTH_DAY = r"(?:\p{L}{3,5}\.?|\d{1,2}\p{L}) +\d{1,2}"
+_MONTH_DAY = r"(?:\p{L}{3,6}\.?|\d{1,2}\p{L}) +\d{1,2}"
 _BOOT = regex.compile(
     rf"(?:.{{0,80}}? login: )?{_LEVEL}\[ *(?P<boot>\d{{1,18}}\.\d{{6}}){_DELTA}\](?: ?\[ *[TC]\d+\])? ?(?P<rest>.*)",
     regex.DOTALL,
