@@ -93,6 +93,8 @@ class Hints:
     """Kernel kills of what may be an engine, in lanes of any kind."""
     engines: list[_Engine] = field(default_factory=list)
     """Logs of engines, also those that are only taken for UTC, as containers are: for nodes that nothing ties."""
+    xids: list[float] = field(default_factory=list)
+    """What the driver reports of processes that may be an engine's."""
     kills: list[float] = field(default_factory=list)
     """SIGKILLs that a person or a script sent, as sudo and syslog tell."""
     tokens: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
@@ -111,6 +113,7 @@ class Hints:
         self.kernel_kills.clear()
         self.engines.clear()
         self.kills.clear()
+        self.xids.clear()
         lanes = self.network.lanes
         lasts = [
             solution.at(lane.lines[last], lane.walls[last])[0]
@@ -168,6 +171,8 @@ class Hints:
             self.deaths.append(seconds)
         if event.kind == "kernel_oom":
             self.kernel_kills.append(seconds)
+        if event.kind == "xid" and ENGINE_COMM.search(str(event.fields.get("comm", ""))):
+            self.xids.append(seconds)
         if event.channel == "host" and _ORDERED_KILL.search(event.text, 0, 2000):
             self.kills.append(seconds)
         for token in tokens(event):
@@ -185,7 +190,8 @@ class Hints:
 
     def of(self, lane: Lane) -> list[Hint]:
         """Everything that is known about when the lane's lines were written."""
-        hints = [*self._tail(lane), *self._drops(lane), *self._shared(lane), *self._beside(lane), *self._kills(lane)]
+        hints = [*self._tail(lane), *self._drops(lane), *self._shared(lane), *self._beside(lane), *self._kills(lane),
+                 *self._faults(lane)]
         told = lane.key.layer in TABLES  # somebody's local time, of what nodes did
         return [*hints, *(self._of_engines(lane) if lane.node or told else self._life(lane))]
 
@@ -243,6 +249,16 @@ class Hints:
                 for kill in kills:
                     weight = EXACT * min(1.0, _FEW / len(kills))
                     yield Hint("kill", lane.walls[position], kill - 2, kill + _KILLED_S, weight)
+
+    def _faults(self, lane: Lane) -> Iterator[Hint]:
+        """An engine's first words about a broken GPU come within seconds of what the driver says of its process."""
+        members = self.members.get(lane.index, ()) if self.xids else ()
+        told = (p for p, e in members if e.channel in _PROGRAMS and _GPU_ERROR.search(e.text[:_READ]))
+        for position in told:
+            for xid in self.xids:
+                weight = EXACT * min(1.0, _FEW / len(self.xids))
+                yield Hint("xid", lane.walls[position], xid - _AT_ONCE_S, xid + _AT_ONCE_S, weight)
+            return
 
     def _tail(self, lane: Lane) -> Iterator[Hint]:
         """A log of something that still runs ends at the capture."""

@@ -31,8 +31,12 @@ LOG_CHANNELS = ENGINE_CHANNELS | {"plain"}
 """Where an engine's own lines stand; on `plain` nothing proves that they are an engine's."""
 _INFRASTRUCTURE_UNITS = frozenset(
     f"{name}.service"
-    for name in ("kubelet", "containerd", "docker", "crio", "systemd-journald", "sshd", "chronyd", "init.scope")
-)
+    for name in (
+        "kubelet", "containerd", "docker", "crio", "systemd-journald", "sshd", "chronyd", "init.scope",
+        "nvidia-fabricmanager", "nvidia-persistenced", "nvidia-imex", "nvidia-dcgm",
+    )
+)  # fmt: skip
+"""Services of the machine: what they say is about all that run on it."""
 
 
 @dataclass(frozen=True, slots=True)

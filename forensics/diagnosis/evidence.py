@@ -27,6 +27,9 @@ UNREACHED = "hub.unreachable"
 ANSWERED = frozenset({"hub.gated", "hub.unauthorized", "hub.not_found", "hub.http_error"})
 """Who got such an answer had reached the hub: what failed to connect before was tried again."""
 
+STANDING = frozenset({"torch.no_kernel_image"})
+"""What torch warns of while it is loaded, and fails of at its first kernel: whatever succeeds in between is no cure."""
+
 _NODE_CHANNELS = frozenset({"kernel", "nvidia", "oomd", "systemd", "clock", "host", "cgroup"})
 _TIMELESS = _NODE_CHANNELS | {"k8s", "ray"}
 """Channels whose lines stand between and behind those of the run that they are about."""
@@ -169,6 +172,8 @@ def _in_life(death: Death, finding: Finding) -> str:
         if not life.holds(finding.event):
             return "other_run"
         survived = finding.locator.order < life.last_sign and finding.role in (Role.CAUSE, Role.SYMPTOM)
+        if finding.signature in STANDING and life.fatal is not None and life.fatal.signature == finding.signature:
+            return ""
         if finding.signature == UNREACHED:
             survived |= any(f.signature in ANSWERED and f.locator.order > finding.locator.order for f in life.findings)
             return "recovered" if survived else ""
@@ -184,6 +189,7 @@ def _in_time(case: Case, death: Death, finding: Finding, owned: bool) -> str:
     if not death.time_s or finding.time.utc_s is None:
         return ""
     begin, end = window(death, owned)
+    begin = min(begin, death.time_s - LONG_BEFORE_S) if finding.signature in LASTING else begin
     earliest, latest = _span(finding.time, death.time_s)
     first = finding.event.fields.get("first_seen_s")
     earliest = min(earliest, float(first)) if isinstance(first, int | float) else earliest
@@ -202,6 +208,10 @@ def _span(time: Timestamp, moment_s: float) -> tuple[float, float]:
     nearest_s = nearest_turn_s(time.utc_s, moment_s)
     doubt_s = time.uncertainty_s - YEAR_S + DAY_S
     return nearest_s - doubt_s, nearest_s + doubt_s
+
+
+LASTING = frozenset({"nvidia.fabric_manager_mismatch", "nvidia.nvml_version_mismatch", "nvidia.api_mismatch"})
+"""What was installed together and does not fit stays so until somebody mends it."""
 
 
 def window(death: Death, owned: bool) -> tuple[float, float]:

@@ -33,11 +33,18 @@ def for_long(case: Case, since_s: float = -inf) -> Saturation | None:
         waiting = [s for s in case.samples if s.name == "requests_waiting" and s.source in {c.source for c in columns}]
         if waiting:
             fields["requests_waiting"] = _peak(waiting)
-        finding = conclude("kv_saturated", trends.event_at(samples, point), fields)
         preempted = tuple(case.named(*_PREEMPTED))
+        told = [f for f in preempted if f.locator.source == samples.source and _soon_after(f, point[0])]
+        finding = conclude("kv_saturated", trends.event_at(samples, point), fields, told[:1])
         entity = case.entities.name_of(samples.scope, samples.source)
         return (finding, *preempted), entity
     return None
+
+
+def _soon_after(preempted: Finding, full_s: float) -> bool:
+    """True for the engine's own word that the cache is full, near the first report that shows it."""
+    moment = preempted.time.utc_s
+    return not preempted.quoted and moment is not None and full_s - REPORT_S <= moment <= full_s + QUEUE_S
 
 
 def by_preemptions(case: Case) -> Saturation | None:
@@ -163,6 +170,8 @@ def _value(single: Samples) -> float:
 _SCRAPED = ("kv_cache_usage_pct", "requests_waiting", "preemptions_total")
 _GAUGES = (*_SCRAPED, "requests_running")
 SCRAPE_LAYER = "metrics"
+REPORT_S = 60.0
+"""Reports of an engine come this often."""
 FEW_SCRAPES = 5
 FEW_REPORTS = 5
 """An engine reports every ten seconds: so few of them were picked."""

@@ -33,6 +33,8 @@ _WARNED = regex.compile(r"\S+:\d+:\d+ \[\d+\] \S*:\d+ NCCL WARN ")
 """What NCCL calls a warning ends the communicator."""
 _BAD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _TRACEBACK = "Traceback (most recent call last)"
+_CLAUSE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}][，、。？！,?]")
+"""What a sentence of East Asia goes on with; programs print a name and a colon in front of an exception."""
 _NAMED = regex.compile(rf"{prose.EXCEPTION}: ")
 REFERS = regex.compile(r"#\d+|(?i)\b(?:similar|same|duplicate|related|before|earlier|previous(?:ly)?)\b")
 _NOBODY = r"(?!(?i:i|we|you|he|she|it|they|who|has|had|have|is|was|and|be)\b)"
@@ -100,7 +102,7 @@ def is_mention(line: str) -> bool:
         return True
     found = _NAMED.search(text)
     lead = text[: found.start()] if found else ""
-    return len(lead.split()) > 1 and prose.talks(lead)
+    return (len(lead.split()) > 1 and prose.talks(lead)) or (_CLAUSE.search(lead) is not None and prose.is_prose(lead))
 
 
 def _is_headless(record: Record) -> bool:

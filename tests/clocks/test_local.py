@@ -381,6 +381,21 @@ def test_an_xid_ties_the_kernel_to_the_engine(b: ModuleType) -> None:
         assert b.clock(solved, node.path, "journal").zone == "UTC-06:00"
 
 
+def test_an_xid_ties_the_engine_to_the_kernel(b: ModuleType) -> None:
+    """A unit's journal in local time beside a kernel log whose clock is known."""
+    start = b.at("2026-03-02 22:00:00")
+    kernel = b.Print("kern.log", scope=Scope(host="gpu-node-7"))
+    stamps = (b.stamp(b.INSTANT, "journal", start + 246),)
+    kernel.line(start + 246, "NVRM: Xid (PCI:0000:41:00): 48", stamps, "kernel", "xid", xid=48, comm="VLLM::Worker_TP")
+    engine = b.Print("unit.txt", scope=Scope(host="gpu-node-7"))
+    for true_s in [start + 6 * i for i in range(41)]:
+        engine.line(true_s, "ready", (b.stamp(b.YEARLESS, "journal", true_s, "America/Denver"),), "engine")
+    text, shown = "CUDA error: uncorrectable ECC error encountered", b.stamp(b.YEARLESS, "journal", start + 247, "America/Denver")
+    engine.line(start + 247, text, (shown,), "engine")
+    solved = b.solve(engine, kernel, year=2026)
+    assert b.clock(solved, "unit.txt", "journal").zone == "UTC-07:00"
+
+
 @pytest.mark.parametrize(("comm", "zone"), [("VLLM::Worker_TP", "UTC-03:00"), ("blender", "UTC")])
 def test_an_xid_of_an_engines_process_stands_at_its_end(b: ModuleType, comm: str, zone: str) -> None:
     """The driver tears down the channels of a process that goes; another program's fault tells nothing of the engine."""

@@ -225,6 +225,33 @@ def test_a_hub_that_answered_was_reached(b: ModuleType, answered: bool) -> None:
     assert ("recovered" in {d.reason for d in found.decoys}) is answered
 
 
+@pytest.mark.parametrize(("ends", "first"), [
+    ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "NVIDIA GeForce"),
+    ("OSError: no such model", "OSError"),
+], ids=["of the same", "of something else"])  # fmt: skip
+def test_what_torch_warned_of_is_not_overcome_by_loading(b: ModuleType, ends: str, first: str) -> None:
+    """It is printed when torch looks at its devices; the first kernel comes only then."""
+    w = b.World()
+    w.add("a", 0, "vLLM API server version 0.7.3", "engine_args", engine_version="0.7.3")
+    w.add("a", 1, "NVIDIA GeForce RTX 5080 with CUDA capability sm_120 is not compatible with the current PyTorch"
+          " installation.", level="")  # fmt: skip
+    w.add("a", 6, "Starting to load model acme/chat-14b...")
+    w.fail("a", 9, ends, ("vllm/worker.py:load_model",), envelope="")
+    assert w.diagnosis().first_cause.event.text.startswith(first)
+
+
+@pytest.mark.parametrize(("hours", "reason"), [(2, ""), (30, "before")])
+def test_a_service_of_the_machine_that_does_not_fit_the_driver(b: ModuleType, hours: float, reason: str) -> None:
+    """The fabric manager fails while the machine boots; the engine is started later, and meets what is left of it."""
+    w = world(b)
+    scope = Scope(host="gpu-a1", unit="nvidia-fabricmanager.service")
+    w.add("status.txt", 3600 - hours * 3600, "fabric manager NVIDIA GPU driver interface version 550.90.07 don't match with"
+          " driver version 550.127.05. Please update with matching NVIDIA driver package.", channel="host", scope=scope,
+          ident="nv-fabricmanager")  # fmt: skip
+    w.add("status.txt", 3600 - hours * 3600, "Failed with result 'exit-code'.", channel="systemd", scope=scope)
+    assert objection_to(b, w, "nvidia.fabric_manager_mismatch") == reason
+
+
 def test_talk_about_an_error_is_no_evidence(b: ModuleType) -> None:
     """A prompt that quotes an OOM."""
     w = world(b)

@@ -102,6 +102,24 @@ def test_a_full_cache_without_a_death(b: ModuleType, full: int, cause: str) -> N
     assert verdict(w)[0] == cause
 
 
+@pytest.mark.parametrize(
+    ("said", "source", "first"),
+    [(1330, "a", "preempted"), (1330, "b", "kv_cache_usage_pct"), (4000, "a", "kv_cache_usage_pct")],
+    ids=["soon", "by another engine", "much later"],
+)
+def test_the_engines_own_word_on_a_full_cache(b: ModuleType, said: float, source: str, first: str) -> None:
+    """No percentage says more than a request that was taken back for want of room."""
+    w = b.World()
+    w.start("a", 0)
+    w.start("b", 0)
+    w.add(source, said, "Sequence group cmpl-7 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV"
+          " cache space.", level="WARNING")  # fmt: skip
+    w.answer("a", 5000)
+    w.series("kv_cache_usage_pct", [(10.0 * i, 99.0 if i >= 130 else 40.0) for i in range(500)], "a")
+    found = w.diagnosis()
+    assert (found.verdict.cause.id, first in found.first_cause.event.text) == ("kv_saturation", True)
+
+
 def test_a_full_cache_is_no_answer_where_an_engine_is_gone(b: ModuleType) -> None:
     """Lines whose order is lost make a death look like the noise of a stop: neither health nor a full cache can be told."""
     w = b.World()
@@ -166,6 +184,20 @@ def test_a_client_retells_the_refusal(b: ModuleType, between: int, first: str) -
     found = w.diagnosis()
     assert found.verdict.cause.id == "request_rejected"
     assert first in found.first_cause.event.text
+
+
+def test_the_server_tells_of_a_refusal_before_its_client(b: ModuleType) -> None:
+    """Somebody pasted what the client printed above the server's log."""
+    w = b.World()
+    text = "This model's maximum context length is 8192 tokens. However, you requested 9100 tokens"
+    w.add("a", 60, f"openai.BadRequestError: Error code: 400 - {{'error': {{'message': \"{text}\"}}}}", level="")
+    w.answer("a", 69)
+    for n in range(12):
+        w.add("a", 70 + n, f"ValueError: {text}", level="ERROR")
+        w.answer("a", 70.5 + n, 400)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "request_rejected"
+    assert found.first_cause.event.text.startswith("ValueError")
 
 
 @pytest.mark.parametrize(

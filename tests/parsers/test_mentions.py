@@ -38,6 +38,7 @@ def verdict(folder: Path, text: str, name: str = "a.txt") -> tuple[str, str]:
         f"Maybe the same as #4711 (`{DRIVER}`)?",
         f'Duplicate of #12 "{OOM}"',
         f"At first I got {OOM} but a smaller batch cured that.",
+        f"求助：升级之后一直报错，{OOM} 是显存不够吗？",
         f"Yesterday it was\n```\n{OOM}\n```\nand a smaller batch solved it. Now:",
     ],
 )

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
+import regex
+
 from ...model import Event, Finding, Samples, Scope
 from .. import trends
 from ..case import Case, conclude
@@ -58,6 +60,10 @@ REFUSED_CALLS = frozenset({401, 403, 404, 405})
 
 One alone is a slip of somebody; of any other path they are somebody looking around, or a probe's wrong address.
 """
+_CLIENTS = regex.compile(
+    r"\bError code: \d{3} - |\b(?:openai|litellm|anthropic|httpx|aiohttp)\.[\w.]*(?:Error|Exception)\b"
+)
+"""How clients print the answer that they got: where the server speaks for itself, they only retell it."""
 NEAR_LINES = 40
 """An exception stands this close before the answer that it spoilt."""
 WORTH_TELLING = 0.1
@@ -259,6 +265,7 @@ def _by_source(events: Iterable[Event]) -> dict[str, list[Event]]:
 def refusals(case: Case) -> tuple[Finding, ...]:
     """Requests that the server answered with a refusal, or messages that say why."""
     messages = tuple(case.named(*REFUSALS))
+    messages = tuple(f for f in messages if not _CLIENTS.search(f.event.text)) or messages
     answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
     calls = [event for event in case.of_kind("access") if _is_refused_call(event)]
     if messages or sum(event.count for event in calls) >= MANY:
