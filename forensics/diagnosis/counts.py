@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import regex
+
 from ..model import Event
 from .case import Case
 from .model import Incident
@@ -13,6 +15,8 @@ from .rules.probes import probe_kill_of
 
 _COUNTED = ("container_state", "container_terminated", "container_waiting", "docker_state", "pod_status")
 MAX_REPEATS = 5
+_CODE = regex.compile(r": (-?\d{1,3})\b")
+"""In what vLLM prints of the processes that failed: `{'EngineCore_DP0': -7}`."""
 
 
 def of_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
@@ -31,6 +35,24 @@ def of_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     own = [event for event in counted if incident.container and event.scope.container == incident.container]
     if counted:
         facts["restart_count"] = max(int(event.fields["restart_count"]) for event in own or counted)
+
+
+def of_processes(incident: Incident, facts: dict[str, Any]) -> None:
+    """The code with which the engine's processes ended, as their parent tells: that of a container is the parent's.
+
+    1 is any exception, which the log shows.
+    """
+    told = (f.fields.get("failed_procs") for f in (*incident.consequences, *incident.evidence))
+    codes = {int(code) for procs in told for code in _CODE.findall(str(procs or ""))}
+    if len(codes) == 1 and not codes & {0, 1}:
+        facts["engine_process_exit_code"] = codes.pop()
+
+
+def of_lost_messages(incident: Incident, facts: dict[str, Any]) -> None:
+    """How many lines the journal or the kernel dropped around the end: what is not there proves nothing."""
+    lost = sum(f.fields.get("lost_count", 0) for f in incident.evidence if f.signature == "kernel.printk_dropped")
+    if lost:
+        facts["lost_messages"] = lost
 
 
 def _count_ends(case: Case, incident: Incident, facts: dict[str, Any]) -> None:

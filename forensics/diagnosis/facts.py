@@ -155,6 +155,8 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
         _evidence(finding, facts)
     _copies(case, incident, facts)
     counts.of_ends(case, incident, facts)
+    counts.of_processes(incident, facts)
+    counts.of_lost_messages(incident, facts)
     _computed(case, incident, facts)
     told = (event for event in case.of_kind("log") if event.fields.get("job"))
     of_job = jobs.facts_of(incident.deaths, told, str(facts.get("job") or ""))
@@ -173,6 +175,7 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     cause, ground = incident.hypotheses[0].cause.id, incident.hypotheses[0].decisive
     if cause == "host_oom.node":
         holders.of_node(case, incident, facts)
+    holders.of_volume(case, incident, facts)
     if cause == "ray_oom":
         holders.of_ray_node(case, facts)
     if cause == "gpu_oom.other_process":
@@ -186,8 +189,8 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     if "gpu_total_gib" not in facts:
         named = next((gib for _, gib in named_cards(case, incident.entity) if gib is not None), None)
         facts |= {"gpu_nominal_gib": named} if named is not None else {}
-        sizes = {event.fields.get("memory_total_mib") for event in case.of_kind("gpu_state")} - {None}
-        facts |= {"gpu_memory_total_mib": sizes.pop()} if len(sizes) == 1 else {}
+    sizes = {event.fields.get("memory_total_mib") for event in case.of_kind("gpu_state")} - {None}
+    facts |= {"gpu_memory_total_mib": sizes.pop()} if len(sizes) == 1 else {}
     skews = [c.skew_s for s in case.sources for c in s.clocks if c.verdict == "solved" and abs(c.skew_s) >= SKEW_S]
     if skews:
         facts["clock_skew_s"] = max(skews, key=abs)

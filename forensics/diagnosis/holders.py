@@ -12,6 +12,8 @@ from .rules.neighbours import MOST_OF_IT, used_mib
 
 SAME_CARD = 0.05
 """By how much what is used of a card may differ from what a start found taken."""
+_FULL = frozenset({"hub.no_space", "host.disk_full", "kernel.no_space", "derived.disk_too_small"})
+"""Who says that a disk had no room."""
 
 
 def of_node(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
@@ -42,6 +44,17 @@ def of_card(case: Case, facts: dict[str, Any]) -> None:
         facts |= {
             f"foreign_{key}": largest.fields[key] for key in ("pid", "name", "used_mib") if key in largest.fields
         }
+
+
+def of_volume(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
+    """The size of the volume that was full: of the only claim, else of that which a StatefulSet made for the pod."""
+    if not any(f.signature in _FULL for f in incident.hypotheses[0].decisive):
+        return
+    claims = {str(e.fields["claim"]): e.fields["capacity_bytes"] for e in case.of_kind("volume_claim")}
+    pod = incident.entity.removeprefix("pod:")
+    own = claims if len(claims) == 1 else {name: size for name, size in claims.items() if name.endswith(f"-{pod}")}
+    if len(own) == 1:
+        facts["volume_capacity_gib"] = round(next(iter(own.values())) / 1024**3, 2)
 
 
 def of_driver(case: Case, facts: dict[str, Any]) -> None:

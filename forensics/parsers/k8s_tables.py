@@ -17,7 +17,7 @@ from .. import stamps
 from ..model import Event, Locator, RawStamp, Scope, StampForm
 from .k8s_cluster import Occurrence, occurrence_events, with_age
 from .k8s_containers import Lines
-from .k8s_values import AGE, instant, known, quantity, shown, terminated_text
+from .k8s_values import AGE, instant, known, quantity, shown, terminated_text, whole
 from .numerals import is_whole
 from .tables import Header, header_of
 
@@ -64,6 +64,8 @@ def reader_of(header: Header) -> _Reader | None:
         return _node
     if "MEMORY(bytes)" in names:
         return _top
+    if {"NAME", "STATUS", "VOLUME", "CAPACITY"} <= set(names):
+        return _claim
     if names[:2] == ("REVISION", "CHANGE-CAUSE"):
         return _revision
     if "NAME" in names:
@@ -315,6 +317,16 @@ def _node(cells: Cells, place: Locator) -> Sequence[Event]:
         "runtime_version": _cell(cells, ("CONTAINER-RUNTIME",)),
         "created_age_s": _age(cells.get("AGE", "")),
     })  # fmt: skip
+
+
+def _claim(cells: Cells, place: Locator) -> Sequence[Event]:
+    """A claim on a volume; one that is still pending has no size."""
+    name, size = _name(cells)[1], whole(cells["CAPACITY"])
+    if not name or size is None:
+        return ()
+    text = f"claim {name} {cells['STATUS']}: {cells['CAPACITY']}"
+    return _made("volume_claim", text, place, Scope(namespace=cells.get("NAMESPACE", "")),
+                 {"claim": name, "capacity_bytes": size})  # fmt: skip
 
 
 def _workload(kind: str, cells: Cells, place: Locator) -> Sequence[Event]:

@@ -274,6 +274,18 @@ def test_a_link_that_went_down_before_a_collective_failed(b: ModuleType, seconds
     assert found.first_cause.signature == first
 
 
+@pytest.mark.parametrize(("port", "gone_s"), [(1, 41.0), (2, None)])
+def test_how_long_a_link_was_gone(b: ModuleType, port: int, gone_s: float | None) -> None:
+    """A flap, or a cable that was pulled: the same log tells when that port is back."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 3590)
+    for when, number, state in ((3598, 1, "DOWN"), (3639, port, "ACTIVE")):
+        w.add("kern.log", when, f"infiniband mlx5_0: Port: {number} Link {state}", channel="kernel")
+    w.fail("a", 3600, "RuntimeError: NCCL WARN NET/IB : Got completion from peer 10.0.0.8<4> with status=12 opcode=0")
+    assert w.diagnosis().key_facts.get("link_down_s") == gone_s
+
+
 @pytest.mark.parametrize(("code", "confidence"), [(2, "established"), (1, "likely")])
 def test_the_exit_code_of_a_rejected_command_line(b: ModuleType, code: int, confidence: str) -> None:
     """argparse leaves with 2: whoever reports that code corroborates its message."""

@@ -552,3 +552,41 @@ def test_how_full_the_kv_cache_was_at_most(b: ModuleType) -> None:
     w.answer("a", 200)
     w.series("kv_cache_usage_pct", [(70 + 10 * n, 12.0 + n) for n in range(6)], "a")
     assert w.diagnosis().key_facts["kv_cache_usage_peak_pct"] == 17.0
+
+
+def test_how_the_engines_process_ended(b: ModuleType) -> None:
+    """The container's code is its parent's; the parent prints the process's own, a signal as a negative number."""
+    w = b.World()
+    w.start("a", 0, ready=False)
+    w.add("a", 40, "Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_0': -7}",
+          level="ERROR")  # fmt: skip
+    w.exited("describe.txt", 41, 1)
+    facts = w.diagnosis().key_facts
+    assert (facts["exit_code"], facts["engine_process_exit_code"]) == (1, -7)
+
+
+def test_lines_that_the_journal_dropped(b: ModuleType) -> None:
+    """What is not there proves nothing: a reader wants to know how much is not."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    for n, lost in enumerate((1200, 340)):
+        w.add("journal", 80 + 30 * n, f"Suppressed {lost} messages from vllm.service", channel="kernel")
+    w.exited("describe.txt", 120, 1)
+    assert w.diagnosis().key_facts["lost_messages"] == 1540
+
+
+@pytest.mark.parametrize(
+    ("claims", "told"),
+    [({"hub-cache": 100}, 100.0), ({"data-chat-0": 50, "data-chat-1": 80}, 50.0), ({"one": 50, "two": 80}, None)],
+    ids=["the only one", "the pod's own", "whose"],
+)
+def test_the_size_of_a_volume_that_was_full(b: ModuleType, claims: dict[str, int], told: float | None) -> None:
+    w = b.World()
+    w.start("a", 0, scope=Scope(pod="chat-0"), ready=False, loaded=False)
+    w.fail("a", 40, "OSError: [Errno 28] No space left on device", (), Scope(pod="chat-0"), envelope="")
+    for name, gib in claims.items():
+        w.add("pvc.txt", None, f"claim {name} Bound: {gib}Gi", "volume_claim", "k8s", claim=name,
+              capacity_bytes=gib << 30)  # fmt: skip
+    found = w.diagnosis()
+    assert (found.verdict.cause.id, found.key_facts.get("volume_capacity_gib")) == ("model_download", told)

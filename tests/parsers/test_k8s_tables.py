@@ -323,3 +323,14 @@ def test_when_a_table_was_made_stands_above_it(remark: str, noted: str | None) -
     """Ages count from there; a date of something else, or one without a zone, is no such moment."""
     captures = [event for event in read(f"{remark}\n{EVENTS}") if event.kind == "capture"]
     assert [iso_utc(event.stamps[0].seconds, 0) for event in captures] == ([noted] if noted else [])
+
+
+def test_claims_on_volumes() -> None:
+    """One that is still pending has no size."""
+    bound, *rest = read(
+        "NAME             STATUS    VOLUME     CAPACITY   ACCESS MODES   STORAGECLASS   AGE\n"
+        "weights-vllm-0   Bound     pvc-1a2b   150Gi      RWO            fast           63d\n"
+        "weights-vllm-1   Pending                                        fast           2m\n"
+    )
+    assert (bound.kind, bound.fields) == ("volume_claim", {"claim": "weights-vllm-0", "capacity_bytes": 150 << 30})
+    assert rest == []

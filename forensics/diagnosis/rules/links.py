@@ -24,5 +24,16 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     noticed_s = min(f.time.utc_s or 0.0 for f in dated)
     for link in case.named("kernel.network_link_down"):
         if link.time.utc_s is not None and -SLACK_S <= noticed_s - link.time.utc_s <= NOTICE_S:
-            yield conclude("link_lost", link.event, link.fields, (link,))
+            yield conclude("link_lost", link.event, {**link.fields, **_gone(case, link)}, (link,))
             return
+
+
+def _gone(case: Case, lost: Finding) -> dict[str, float]:
+    """How long the link was gone, where the same log says of the same adapter that it is back."""
+    ports = ("pci_device", "interface", "device", "port")
+    for back in case.named("kernel.network_link_up"):
+        same = all(back.fields.get(name) == lost.fields.get(name) for name in ports)
+        if same and back.locator.source == lost.locator.source and back.locator.order > lost.locator.order:
+            gone_s = (back.time.utc_s or 0.0) - (lost.time.utc_s or 0.0)
+            return {"link_down_s": round(gone_s, 1)} if back.time.utc_s is not None else {}
+    return {}
