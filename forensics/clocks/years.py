@@ -79,7 +79,7 @@ def newest(sources: Sequence[Source], lanes: Lanes, captured_at_s: float | None)
         return Newest(max(captures), "the recorded capture", 1.5 * DAY_S)
     dated = _dated(lanes, kernel=False)
     if dated is not None:
-        return Newest(dated, "the newest dated line of the bundle", 7 * DAY_S)
+        return Newest(dated, "the newest dated line of the bundle", 30 * DAY_S)  # a status tells of what is weeks old
     named = [moment for source in sources if (moment := _date_in_path(source.path)) is not None]
     if named:
         return Newest(max(named), "a date in a file name", 1.5 * DAY_S)

@@ -169,7 +169,10 @@ def is_past(case: Case, fault: Event) -> bool:
 
 
 def _may_share(case: Case, entity: str, fault: Event) -> bool:
-    """True when an engine ran on the machine of a fault; where one machine is named, so must be the other."""
+    """True when an engine ran on the machine of a fault, or it is the engine's; where one machine is named, so must be
+    the other."""
+    if case.entities.same(case.entities.of(fault), entity):
+        return True
     named = bool(case.nodes.homes.get(entity))
     return not named or (bool(case.nodes.of(fault)) and not case.nodes.apart(entity, fault))
 

@@ -41,6 +41,12 @@ def test_a_log_is_not_younger_than_the_bundle(b: ModuleType) -> None:
     assert b.errors(b.solve(log, dated(b, "2026-01-03 00:00:00")), log) == [0, 0]
 
 
+def test_a_status_tells_of_what_is_weeks_old(b: ModuleType) -> None:
+    """The newest dated line is when a pod started; its log goes on eleven days later, and is not of the year before."""
+    log = engine(b, "vllm.log", "2025-10-14 06:20:10", "2025-10-14 06:36:40")
+    assert b.errors(b.solve(log, dated(b, "2025-10-02 22:10:16")), log) == [0, 0]
+
+
 def test_the_29th_of_february_needs_a_leap_year(b: ModuleType) -> None:
     """A log with that day is of the last leap year before the capture."""
     log = engine(b, "vllm.log", "2024-02-28 23:00:00", "2024-02-29 12:00:00", "2024-03-01 01:00:00")

@@ -901,6 +901,18 @@ def test_a_fault_of_weeks_ago_is_history(b: ModuleType, days: int, serves: bool,
     assert (verdict(w)[0] == "healthy") is healthy
 
 
+@pytest.mark.parametrize(("days", "healthy"), [(11, True), (1, False)])
+def test_a_kill_of_weeks_ago_is_history(b: ModuleType, days: int, healthy: bool) -> None:
+    """The pod's last state, and the node's kernel log, which names no host, remember it; the pod works since."""
+    w = b.World()
+    w.start("chat.log", 0, Scope(pod=b.POD))
+    w.answer("chat.log", 3600, scope=Scope(pod=b.POD))
+    w.pod(pod_uid=b.UID, node="gpu-node-7")
+    w.kill("dmesg", -days * 86400.0)
+    w.exited("describe", -days * 86400.0 + 1, 137, "OOMKilled", last_state=True)
+    assert (verdict(w)[0] == "healthy") is healthy
+
+
 def scrapes(w: Any, *rows: tuple[float, float, float]) -> None:
     """(usage, waiting, preemptions) of scrapes of one engine, ten minutes apart."""
     for column, name in enumerate(("kv_cache_usage_pct", "requests_waiting", "preemptions_total")):
