@@ -14,9 +14,10 @@ import regex
 from ..model import Event, StampForm
 from ..signatures.model import ENGINES
 from .case import Case
-from .entities import CLUSTER_NAME, ENGINE_COMM, ENGINE_PROGRAM, shown_as_engine, words_of
+from .deaths import LINGER_S
+from .entities import CLUSTER_NAME, ENGINE_PROGRAM, may_run_engine, shown_as_engine, words_of
 from .model import Life
-from .placing import NO_ENGINE, workload_of
+from .placing import NO_ENGINE, serves_another, workload_of
 
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
@@ -26,6 +27,8 @@ _STATES = ("docker_state", "container_state", "unit_state", "unit_restart", "pod
 """Kinds that say whether something runs, or how often it was restarted."""
 _OF_MACHINES = frozenset({"kernel", "nvidia", "oomd"})
 _RUNNING = frozenset({"running", "Running", "active"})
+_CALM = ("INFO", "[INFO", "DEBUG", "[DEBUG")
+"""How the lines of a program begin that reports its work, as most loggers print them behind the time."""
 LONG_PAST_S = 3 * 86400.0
 """What happened this long before all that the bundle shows at work is history."""
 
@@ -72,6 +75,19 @@ def speaks_as_engine(case: Case, entity: str) -> bool | None:
     return any(map(_speaks_as_engine, own)) if own else None
 
 
+def went_on(life: Life) -> bool:
+    """True for a program that never speaks as an engine and was calmly at work minutes after its error.
+
+    A trainer that ran out of memory tries again. The last word of a rank that failed is no report of work.
+    """
+    lost, end = life.fatal, life.end
+    if lost is None or lost.time.utc_s is None or end.time.utc_s is None or _speaks_as_engine(life):
+        return False
+    said = all(f.locator != end.locator for f in life.findings)
+    calm = end.kind == "log" and said and (end.level == "INFO" or end.text.startswith(_CALM))
+    return calm and end.time.utc_s - lost.time.utc_s > LINGER_S
+
+
 def are_alike(one: str, other: str) -> bool:
     """True where one's name begins the other's, or they differ only in what tells ranks apart."""
     names = sorted((workload_of(one), workload_of(other)), key=len)
@@ -96,12 +112,26 @@ def _candidates(case: Case) -> Iterator[str]:
 def _serves(case: Case, entity: str) -> bool | None:
     """Whether what is known of an entity's command, image and GPUs is an inference engine's; none when nothing is.
 
-    A piece of a manifest that shows only probes or limits tells nothing of it.
+    A piece of a manifest that shows only probes or limits tells nothing of it, nor does a command that runs Python.
     """
     described = [event for event in _described(case, entity) if shown_as_engine(event) or words_of(event).strip()]
-    if not described:
-        return None
-    return any(shown_as_engine(event) or ENGINE_COMM.search(words_of(event)) for event in described)
+    if any(map(shown_as_engine, described)):
+        return True
+    return None if not described or any(map(may_run_engine, described)) else False
+
+
+def is_something_else(case: Case, entity: str) -> bool:
+    """True for what is described, by command, image and limits, as no inference engine."""
+    return _serves(case, entity) is False
+
+
+def cannot_be(case: Case, entity: str, life: Life) -> bool:
+    """True when what is described is no engine, or serves another model than a run does."""
+    spec = case.spec(entity)
+    if is_something_else(case, entity) or spec is None:
+        return spec is not None
+    arguments = [e.fields for e in case.of_kind("engine_args", "engine_config") if life.holds(e)]
+    return any(serves_another(told, words_of(spec)) for told in arguments)
 
 
 def shows_engine(case: Case, entity: str) -> bool:
@@ -150,9 +180,17 @@ def _described(case: Case, entity: str) -> list[Event]:
     return [event for event in states if event.fields.get("image") or event.fields.get("args")]
 
 
+def is_unidentified(case: Case, entity: str) -> bool:
+    """True for nobody, and for a container of which only a cgroup's path tells."""
+    if not entity:
+        return True
+    names = case.entities.members(entity)
+    return all(name.startswith(("uid:", "cid:")) for name in names) and not case.lives_of(entity)
+
+
 def is_elsewhere(case: Case, event: Event) -> bool:
-    """True for a fact that nobody owns, of a machine on which none of the engines ran."""
-    if case.entities.of(event) or not case.lives:
+    """True for a fact that nobody owns, or nobody known, of a machine on which none of the engines ran."""
+    if not case.lives or not is_unidentified(case, case.entities.of(event)):
         return False
     return all(case.nodes.apart(life.entity, event) for life in case.lives)
 
@@ -187,7 +225,7 @@ def is_shaky(case: Case, event: Event) -> bool:
 def tells_of_one(case: Case, event: Event) -> bool:
     """True for what Kubernetes tells of a pod that is no replica of an engine which is seen at work."""
     owner = case.entities.of(event)
-    known = any(life.entity.startswith("pod:") and life.last_activity is not None for life in case.lives)
+    known = any(life.last_activity is not None for life in case.lives)
     return event.channel == "k8s" and known and bool(owner) and not may_be_engine(case, owner)
 
 
@@ -220,11 +258,18 @@ def _of_sidecar(case: Case, entity: str, container: str) -> bool:
 
 def seen_running(case: Case) -> bool:
     """True when a status says that what may be the engine runs, and was never restarted."""
+    return any(may_be_engine(case, name) for name in _unbroken(case))
+
+
+def runs_on(case: Case, entity: str) -> bool:
+    """True when a status says that an entity runs, and was never restarted."""
+    return any(case.entities.same(name, entity) for name in _unbroken(case))
+
+
+def _unbroken(case: Case) -> Iterator[str]:
+    """Entities of which a status says that they run, and were never restarted."""
     for event in case.of_kind(*_STATES):
         word = str(event.fields.get("status") or event.fields.get("state") or event.fields.get("phase") or "")
         name = case.entities.of(event)
-        if word not in _RUNNING or _restarts(event) or _of_sidecar(case, name, event.scope.container):
-            continue
-        if may_be_engine(case, name):
-            return True
-    return False
+        if word in _RUNNING and not _restarts(event) and not _of_sidecar(case, name, event.scope.container):
+            yield name

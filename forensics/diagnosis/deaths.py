@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import regex
 
-from ..model import Event, Finding
+from ..model import Event, Finding, Role
 from . import jobs, sidecars, witnesses
 from .entities import ENGINE_COMM, Entities
 from .model import Death, Life
@@ -39,6 +39,16 @@ STOP_SIGNATURES = (
     "k8s.drain",
 )
 """Who asks for an orderly stop, and says so."""
+SILENT_ENDS = ("vllm.engine_process_died", "vllm.worker_process_died")
+"""Words of those that are left when a process vanished."""
+CAUGHT = frozenset({"vllm.engine_fatal_error", "vllm.engine_core_start_failed"})
+"""Words of an engine that ends of an exception."""
+ECHOES = regex.compile(
+    r"EngineDeadError|EngineCore initialization|RuntimeError: (?:Engine core|Executor failed)|BrokenProcessPool"
+    r"|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect"
+    r"|ActorDiedError|RayActorError|RuntimeError: Process \w+ \(PID: \d+\) died with exit code"
+)
+"""Exceptions that only tell of somebody else's end."""
 _STATES = frozenset({"container_terminated", "docker_state"})
 _RAY_SERVER = regex.compile(r"ServeReplica|LLMReplica|LLMServer|RayWorkerWrapper|vllm|sglang", regex.IGNORECASE)
 """Actors of Ray that serve a model, as Ray's own report of a kill names them."""
@@ -82,7 +92,8 @@ def build(
     for event in witnesses.of_ends(events, findings, reporters, entities):
         entity = entities.of(event) or jobs.owner(jobs.job_of(event), known_jobs, lives)
         is_kernel = event.kind == "kernel_oom"
-        entity = entity or (_sole_engine(drafts, event, nodes) if is_kernel else _only_run(event, lives, pasted))
+        if not entity:
+            entity = _sole_engine(drafts, event, nodes) if is_kernel else _only_run(event, lives, pasted)
         if sidecars.is_of_sidecar(event, containers.get(entity, {})):
             continue
         if is_kernel and _outlived(event, entity, lives, stirring):
@@ -244,15 +255,45 @@ def _is_nameless(event: Event) -> bool:
 def _sole_engine(drafts: Sequence[_Draft], event: Event, nodes: Nodes) -> str:
     """A kill without a container in its path belongs to the only engine there is, when the victim looks like one.
 
-    Not when the first run that is known began long after the kill, or ran elsewhere: it was somebody else's process.
+    Not when no run of it can have ended so, or it ran elsewhere: it was somebody else's process.
     """
     if not ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))):
         return ""
-    runs = [(draft.entity, draft.life.start.time) for draft in drafts if draft.life is not None]
-    names = {entity for entity, _ in runs if not nodes.apart(entity, event)}
-    latest_s = event.time.latest_s + RESTART_S
-    later = event.time.utc_s is not None and all(t.utc_s is not None and t.earliest_s > latest_s for _, t in runs)
-    return next(iter(names)) if len(names) == 1 and not later else ""
+    lives = [draft.life for draft in drafts if draft.life is not None]
+    names = {life.entity for life in lives if not nodes.apart(life.entity, event)}
+    own = any(life.entity in names and may_have_ended(life, event) for life in lives)
+    return next(iter(names)) if len(names) == 1 and own else ""
+
+
+def may_have_ended(life: Life, kill: Event) -> bool:
+    """True where a run, or the one before it, may have ended by a kernel kill.
+
+    It worked no more, and ended just then or by nothing else; or it is the start that followed. Where a time is open,
+    a run that told its own fault, or was stopped, was not killed.
+    """
+    time, began, ended = kill.time, life.start.time, life.end.time
+    known = [moment for moment in (time, began, ended) if moment.utc_s is not None]
+    otherwise = _ends_otherwise(life)
+    if len(known) < 3 or (otherwise and any(moment.uncertainty_s > UNDATED_S for moment in known)):
+        return not otherwise
+    if began.latest_s >= time.earliest_s - JOIN_S and began.earliest_s <= time.latest_s + RESTART_S:
+        return True
+    worked = life.last_activity.time if life.last_activity is not None else began
+    if worked.utc_s is not None and worked.earliest_s > time.latest_s + LINGER_S:
+        return False
+    return time.earliest_s <= ended.latest_s + LINGER_S or not otherwise
+
+
+def _ends_otherwise(life: Life) -> bool:
+    """True for a run that was stopped in an orderly way, or that tells of a fault of its own.
+
+    An engine that caught an exception says so; of a process that was killed only its parent can tell.
+    """
+    last = [f for f in life.findings if not f.quoted and f.locator.order > life.last_sign]
+    names = {f.signature for f in last}
+    caught = not names.isdisjoint(CAUGHT) and names.isdisjoint(SILENT_ENDS)
+    crashed = life.crash is not None and not ECHOES.search(life.crash.text)
+    return any(f.role is Role.CAUSE for f in last) or caught or crashed or life.shutdown is not None
 
 
 def _finish(draft: _Draft) -> Death:

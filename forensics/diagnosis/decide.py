@@ -18,9 +18,9 @@ from . import (
     lives,
     placing,
     platforms,
-    rank,
     rules,
     trends,
+    unowned,
     written,
 )
 from . import deaths as death_stage
@@ -29,7 +29,8 @@ from . import nodes as node_stage
 from .case import Case
 from .health import no_fault
 from .judge import first_cause, incidents_of, served
-from .model import CONFIDENCE_ORDER, Death, Decoy, Diagnosis, Incident
+from .leading import CRASH_LOOP, has_verdict, in_order, is_only_heard_of
+from .model import Confidence, Death, Decoy, Diagnosis, Incident
 from .quiet import long_after, without_death
 
 
@@ -52,6 +53,8 @@ def diagnose(
             or any(bystanders.is_elsewhere(case, e) for e in death.witnesses)
         )
     ]
+    failures = [death for death in failures if not unowned.is_strangers(case, death, failures)]
+    failures = [death for death in failures if not _got_over(case, death, failures)]
     groups = death_stage.group(
         death
         for death in failures
@@ -60,7 +63,9 @@ def diagnose(
     )
     beside = [death for death in failures if not case.lives and bystanders.is_beside_engine(case, death.entity)]
     if not groups and not case.lives:
-        groups = death_stage.group(death for death in failures if death not in beside)
+        left = [death for death in failures if death not in beside]
+        unknown = [death for death in left if not bystanders.is_something_else(case, death.entity)]
+        groups = death_stage.group(unknown or left)
     if not groups:
         # nothing of the engine ended: what was killed beside it for its memory is what somebody saw
         killed = (death for death in case.asides if _for_memory(death) and not _stale(case, death))
@@ -68,32 +73,19 @@ def diagnose(
     incidents = [incident for group in groups for incident in incidents_of(case, group)]
     if any(has_verdict(incident) for incident in incidents):
         incidents += long_after(case, incidents)
+        incidents += _surer_beside(case, incidents)
     else:
         incidents += without_death(case, incidents)
     if not incidents:
         incidents = [incident for group in death_stage.group(beside) for incident in incidents_of(case, group)]
     if not incidents:
         incidents = [no_fault(case)]
-    newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)
-    overcome, last = _overcome(incidents), _stopped_before(incidents) | _of_strangers(case, incidents)
-    incidents.sort(key=lambda incident: (id(incident) in last, *_importance(case, incident, overcome, newest_s)))
-    told = [i for n, i in enumerate(incidents) if not _retold(i, incidents[:n])]
+    told = in_order(case, incidents)
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
 
 
 def _for_memory(death: Death) -> bool:
     return death.reason == "OOMKilled" or any(event.kind == "kernel_oom" for event in death.witnesses)
-
-
-def _retold(incident: Incident, before: Sequence[Incident]) -> bool:
-    """True for an incident of nobody that has the cause and the time of another one: a witness that named no owner."""
-    return not incident.entity and any(
-        other.hypotheses[0].cause.id == incident.hypotheses[0].cause.id
-        and (
-            incident.start_s is None or other.start_s is None or abs(incident.start_s - other.start_s) <= RETOLD_S
-        )
-        for other in before
-    )
 
 
 def build_case(
@@ -162,12 +154,10 @@ def _told_to_stop(death: Death) -> bool:
     return death.exit_code == 143 or (life is not None and life.shutdown is not None and life.ready is None)
 
 
-RETOLD_S = 300.0
 NODE_GONE = (
     "host.spot_interruption", "k8s.node_not_ready", "k8s.node_shutdown", "kubelet.shutdown", "systemd.shutdown",
 )  # fmt: skip
 """What says that a node was taken away."""
-CRASH_LOOP = 3
 
 
 def _stale(case: Case, death: Death) -> bool:
@@ -179,6 +169,13 @@ def _stale(case: Case, death: Death) -> bool:
     working = [life.last_activity for life in case.lives if life.last_activity is not None]
     long_after_s = death.time_s + bystanders.LONG_PAST_S
     return any(event.time.utc_s is not None and event.time.utc_s > long_after_s for event in working)
+
+
+def _got_over(case: Case, death: Death, others: Sequence[Death]) -> bool:
+    """An error that another program got over, beside an engine's log or somebody's end."""
+    beside = any(bystanders.speaks_as_engine(case, life.entity) for life in case.lives)
+    beside = beside or any(other.entity != death.entity and other.entity for other in others)
+    return beside and death.life is not None and bystanders.went_on(death.life)
 
 
 def _retyped(case: Case, death: Death) -> bool:
@@ -210,91 +207,26 @@ def _orderly(case: Case, death: Death) -> bool:
     return death.exit_code != 0 or death.life is not None or asked
 
 
-def _overcome(incidents: Sequence[Incident]) -> frozenset[int]:
-    """Ids (`id()`) of the incidents after which the same entity had another one with a cause."""
-    return frozenset(
-        id(earlier)
-        for n, later in enumerate(incidents)
-        for earlier in incidents[:n]
-        if has_verdict(later) and earlier.entity == later.entity
-    )
+def _surer_beside(case: Case, incidents: Sequence[Incident]) -> list[Incident]:
+    """Trouble of an engine at work, or of a machine, beside ends of others that are only heard of.
 
-
-def _stopped_before(incidents: Sequence[Incident]) -> frozenset[int]:
-    """Ids (`id()`) of the incidents in which something was told to stop and took too long, where others failed unasked.
-
-    A rollout kills the old replica that does not end in time; what matters is that the new one does not start, also
-    where nothing says why.
+    Where the log is nobody's, an end of a pod may be its own, and explains more than what the log complains of.
     """
-    asked = [i for i in incidents if {f.signature for f in i.hypotheses[0].decisive} == {"derived.killed_after_grace"}]
-    others = [i for i in incidents if i not in asked and (has_verdict(i) or _is_loop(i))]
-    return frozenset(
-        id(stop)
-        for stop in asked
-        if any(
-            stop.start_s is None or other.start_s is None
-            or other.start_s > stop.start_s - evidence_stage.NODE_BEFORE_S
-            for other in others
-        )
-    )  # fmt: skip
+    heard = [i for i in incidents if has_verdict(i)]
+    if not all(is_only_heard_of(case, i) and _is_apart(case, i.entity) for i in heard):
+        return []
+    used = frozenset(f.locator for i in heard for f in i.hypotheses[0].evidence)
+    return [i for i in without_death(case, (), used) if i.hypotheses[0].confidence is not Confidence.POSSIBLE]
 
 
-def _of_strangers(case: Case, incidents: Sequence[Incident]) -> frozenset[int]:
-    """Ids (`id()`) of the incidents of logs in which no engine speaks, and that explain nothing of an engine's own.
-
-    Such a log may be a rank's, or the error that somebody cut out of the engine's; then its cause is the engine's, or
-    explains it. Where that has a cause apart, known no worse, the other log is another program's.
-    """
-    own = [i for i in incidents if has_verdict(i) and bystanders.speaks_as_engine(case, i.entity)]
-    strange = [i for i in incidents if bystanders.speaks_as_engine(case, i.entity) is False]
-    return frozenset(
-        id(other)
-        for other in strange
-        if any(
-            _sureness(engine) <= _sureness(other)
-            and engine.hypotheses[0].cause != other.hypotheses[0].cause
-            and not bystanders.are_alike(engine.entity, other.entity)
-            and not any(rank.matches(other.hypotheses[0].cause.explains, f) for f in engine.hypotheses[0].decisive)
-            for engine in own
-        )
-    )
-
-
-def _sureness(incident: Incident) -> int:
-    return CONFIDENCE_ORDER.index(incident.hypotheses[0].confidence)
-
-
-def _is_loop(incident: Incident) -> bool:
-    counts = (event.fields.get("restart_count") for death in incident.deaths for event in death.witnesses)
-    return any(isinstance(count, int) and count >= CRASH_LOOP for count in counts)
+def _is_apart(case: Case, entity: str) -> bool:
+    """True for nobody in particular, and for what is another thing than all that has a log here."""
+    named = (not life.entity.startswith("file:") or bystanders.cannot_be(case, entity, life) for life in case.lives)
+    return bystanders.is_unidentified(case, entity) or (bool(case.lives) and all(named))
 
 
 def _node_gone(case: Case, death: Death) -> bool:
     return any(not evidence_stage.objection(case, death, finding) for finding in case.named(*NODE_GONE))
-
-
-def _importance(
-    case: Case, incident: Incident, overcome: frozenset[int], newest_s: float
-) -> tuple[bool, bool, bool, bool, int, float, str]:
-    """With a cause first, then an engine's, then those not overcome, the latest day's, more deaths, the earlier.
-
-    Somebody asks about what happened last; on that day the earlier one may have caused the later, but not where the
-    same service was well in between.
-    """
-    served = bool(case.lives_of(incident.entity))
-    return (
-        not has_verdict(incident),
-        not (served or case.spec(incident.entity) is not None),
-        id(incident) in overcome,
-        incident.start_s is not None and newest_s - incident.start_s > death_stage.ONE_INCIDENT_S,
-        -len(incident.deaths),
-        incident.start_s if incident.start_s is not None else float("inf"),
-        incident.entity,
-    )
-
-
-def has_verdict(incident: Incident) -> bool:
-    return incident.hypotheses[0].cause.id not in rank.NO_FAULT
 
 
 def _answer(case: Case, incidents: tuple[Incident, ...]) -> Diagnosis:

@@ -14,6 +14,8 @@ import regex
 from ..model import Event, Scope
 from ..parsers.kernel import ENGINE_COMM as ENGINE_COMM
 
+GENERIC_COMM = regex.compile(r"python[\d.]*|pt_main_thread")
+"""Those process names that an engine shares with every other program in Python."""
 CLUSTER_NAME = regex.compile(
     r"(?:kube-|calico|cilium|coredns|dns-|etcd|flannel|weave|canal|node-exporter|node-problem|nvidia-|dcgm|gpu-|nfd-|prometheus"
     r"|grafana|alertmanager|loki|promtail|fluent|metrics-|ingress|cert-manager|istio|envoy|local-path|csi-|ebs-|efs-|aws-"
@@ -147,6 +149,15 @@ def stated(events: Sequence[Event]) -> Entities:
 def shown_as_engine(spec: Event) -> bool:
     """True when a described container asks for GPUs, or its image or command is an inference engine's."""
     return bool(spec.fields.get("gpus")) or bool(ENGINE_PROGRAM.search(words_of(spec)))
+
+
+def may_run_engine(spec: Event) -> bool:
+    """True when nothing forbids that a described container serves: it is shown to, or runs Python under any limits.
+
+    Python with limits among which is no GPU is somebody's program.
+    """
+    limited = spec.kind == "pod_spec" and spec.fields.get("memory_limit_bytes") is not None
+    return shown_as_engine(spec) or (not limited and bool(ENGINE_COMM.search(words_of(spec))))
 
 
 def words_of(spec: Event) -> str:

@@ -145,7 +145,24 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
         return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
     if not owner and case.nodes.apart(death.entity, finding.event):
         return "other_host"
-    return _in_time(case, death, finding, bool(owner))
+    return _outside_run(death, finding) or _in_time(case, death, finding, bool(owner))
+
+
+SURVIVED_S = 60.0
+"""A program whose kernel faults on the GPU fails at its next call: this long at work after it, it was another's."""
+
+
+def _outside_run(death: Death, finding: Finding) -> str:
+    """Why a program's fault on the GPU was not the run's: it came before the start, or the run worked on after it."""
+    life, time = death.life, finding.time
+    if life is None or finding.signature != "nvidia.xid_application":
+        return ""
+    worked = life.last_activity.time if life.last_activity is not None else None
+    if worked is not None and worked.utc_s is not None and worked.earliest_s > time.latest_s + SURVIVED_S:
+        return "recovered"
+    began = life.start.time
+    early = began.utc_s is not None and began.earliest_s > time.latest_s + SAME_FACT_S
+    return "before" if early and _begins_with_start(death) else ""
 
 
 def _killed_another(case: Case, finding: Finding) -> bool:
@@ -186,6 +203,8 @@ def _in_life(death: Death, finding: Finding) -> str:
 
 
 def _in_time(case: Case, death: Death, finding: Finding, owned: bool) -> str:
+    if finding.event.kind == "pod_status" and owned and _ends_again(case, death):
+        return "after"  # a pod's phase, and why it has it, tell of its last end
     if not death.time_s or finding.time.utc_s is None:
         return ""
     begin, end = window(death, owned)
@@ -196,6 +215,14 @@ def _in_time(case: Case, death: Death, finding: Finding, owned: bool) -> str:
     if latest < begin:
         return "before"
     return "after" if earliest > end else ""
+
+
+def _ends_again(case: Case, death: Death) -> bool:
+    """True when the same entity ended once more after this."""
+    if not death.time_s:
+        return False
+    ends = [other.time_s for other in case.deaths if case.entities.same(other.entity, death.entity)]
+    return any(end is not None and end > death.time_s + AFTER_S for end in ends)
 
 
 def _span(time: Timestamp, moment_s: float) -> tuple[float, float]:

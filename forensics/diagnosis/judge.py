@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..model import Basis, Event, Finding, Role
-from . import bystanders, jobs, rank, rules, timing
+from . import bystanders, jobs, rank, rules, timing, unowned
 from . import evidence as evidence_stage
 from .case import Case
 from .deaths import ONE_INCIDENT_S, engine_like
@@ -89,22 +89,31 @@ def served(life: Life | None) -> bool:
 
 
 def _worked_s(death: Death) -> float:
-    """How long the run that died had been at work, as far as its log shows."""
+    """How long the run that died had been at work, by its log, or by its start where the log begins later."""
     life = death.life
     if life is None or life.last_activity is None:
         return 0.0
     began, worked = (life.ready or life.start).time.utc_s, life.last_activity.time.utc_s
+    told = (event.fields.get("started_s") for event in death.witnesses)
+    started = [float(moment) for moment in told if isinstance(moment, int | float)]
+    if started and not life.from_start:
+        began = min(started)
     return worked - began if began is not None and worked is not None else 0.0
 
 
 def _telling(judged: Sequence[Judged]) -> Judged:
-    """The death that explains a loop: the first that can be explained.
+    """The death that explains a loop: the first that can be explained, by more than what may be anybody's.
 
     Where it only shows the family of its cause, a later lap that ended of the same, and proves it, speaks for both: the
     kernel's log may begin in the middle of a loop whose first laps only a status remembers.
     """
-    first = next((j for j in judged if j.decided), judged[0])
+    decided = [j for j in judged if j.decided] or judged[:1]
+    first = next((j for j in decided if not _is_anybodys(j)), decided[0])
     return next((j for j in judged if _proves_more(j, first)), first)
+
+
+def _is_anybodys(judged: Judged) -> bool:
+    return judged.decided and all(map(rank.is_anybodys, judged.hypotheses[0].decisive))
 
 
 def _proves_more(later: Judged, first: Judged) -> bool:
@@ -179,6 +188,9 @@ def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> tuple[Confi
         return (Confidence.LIKELY, "") if same_code else (Confidence.POSSIBLE, "codes")
     if not case.lives and not engine_like(chosen.death) and not bystanders.shows_engine(case, chosen.death.entity):
         return Confidence.POSSIBLE, top.doubt or "whose"  # something was killed; whether it was the engine is not shown
+    kills = [event for event in chosen.death.witnesses if event.kind == "kernel_oom"]
+    if case.lives and chosen.death.life is None and kills and all(unowned.may_be_anybodys(case, e) for e in kills):
+        return Confidence.POSSIBLE, top.doubt or "whose"
     return top.confidence, top.doubt
 
 
@@ -254,7 +266,7 @@ def first_cause(hypothesis: Hypothesis) -> Finding | None:
     if not hypothesis.decisive:
         ends = [f for f in hypothesis.supporting if f.signature == "derived.unexplained_exit"]
         return min(ends, key=evidence_stage.order, default=None)
-    firm = [f for f in hypothesis.decisive if f.signature not in rank.WEAK] or hypothesis.decisive
+    firm = [f for f in hypothesis.decisive if not rank.is_weak(f)] or hypothesis.decisive
     ground = [base for f in firm for base in (f.rests_on or (f,))]
     ground = [f for f in ground if not _is_explained_below(f, ground)]
     earliest = min(ground, key=evidence_stage.order)

@@ -53,7 +53,7 @@ class Nodes:
     def apart(self, entity: str, event: Event) -> bool:
         """True for a fact of a machine on which the entity did not run, and no part of its engine."""
         home, host = self.homes.get(entity, frozenset()), self.of(event)
-        return bool(home) and bool(host) and not self.spanning and all(_differ(host, name) for name in home)
+        return bool(home) and bool(host) and not self.spanning and all(differ(host, name) for name in home)
 
 
 def build(events: Sequence[Event], sources: Iterable[Source], entities: Entities) -> Nodes:
@@ -107,7 +107,7 @@ def _shape(name: str) -> str:
     return _NUMBERED.sub("0", name)
 
 
-def _differ(one: str, other: str) -> bool:
+def differ(one: str, other: str) -> bool:
     """True for two machines; an address and a name may be one."""
     a, b = _ADDRESS.fullmatch(one), _ADDRESS.fullmatch(other)
     if a or b:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
@@ -13,7 +13,7 @@ from ..model import Event, Samples, Scope, StampForm
 from ..parsers import prose
 from ..sources import REPLICA
 from . import placing_kills as kills
-from .entities import CLUSTER_NAME, ENGINE_CHANNELS, ENGINE_COMM, LOG_CHANNELS, Entities, names_of, stated
+from .entities import CLUSTER_NAME, ENGINE_CHANNELS, LOG_CHANNELS, Entities, may_run_engine, names_of, stated
 from .placing_kills import KILL_S, Log
 
 _HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
@@ -82,8 +82,15 @@ class _Pod:
     born_s: float | None = None
     """When a pod with a name of its own (not a StatefulSet's) was started on its node."""
     images: list[str] = field(default_factory=list)
+    runs_engine: bool = False
+    """True when one of its descriptions may be an engine's."""
     looping: bool = False
     """True for a container that is started again and again."""
+
+    @property
+    def is_something_else(self) -> bool:
+        """True for what is described, by command, image and limits, as no engine."""
+        return self.described and bool(self.images or self.arguments) and not (self.gpus or self.runs_engine)
 
     @property
     def may_serve(self) -> bool:
@@ -92,7 +99,7 @@ class _Pod:
         if self.gpus:
             return True
         if self.described and (self.images or self.arguments):
-            return bool(ENGINE_COMM.search(" ".join((*self.images, *self.arguments))))
+            return not self.is_something_else
         return not CLUSTER_NAME.match(bare) and not NO_ENGINE.search(bare)
 
 
@@ -308,6 +315,7 @@ def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
             pod.arguments += [str(a) for a in (*event.fields.get("command", ()), *event.fields.get("args", ()))]
             pod.images += [str(event.fields["image"])] if event.fields.get("image") else []
             pod.gpus += int(event.fields.get("gpus") or 0)
+            pod.runs_engine |= may_run_engine(event)
             pod.described = True
         pod.looping |= event.kind == "container_waiting" and event.fields.get("reason") == "CrashLoopBackOff"
         started = event.fields.get("started_s")
@@ -329,15 +337,14 @@ def _fit(log: Log, pod: _Pod) -> tuple[int, str]:
         return -1, ""  # a replica of the same service: it goes on where this container ended
     if log.sure and pod.born_s is not None and log.first_s is not None and log.first_s < pod.born_s - KILL_S:
         return -1, ""  # a replica, or the pod before this one
-    model = str(log.arguments.get("model") or log.arguments.get("model_tag") or "")
-    served = log.arguments.get("served_model_name")
-    names = {model, *(map(str, served) if isinstance(served, list | tuple) else [str(served or "")])} - {""}
-    if names and pod.arguments:
-        text = " ".join(pod.arguments)
-        if any(name in text for name in names):
-            points, reason = points + 4, "arguments"
-        elif _MODEL_FLAG.search(text):
-            return -1, ""
+    names = _models(log.arguments)
+    text = " ".join(pod.arguments)
+    if serves_another(log.arguments, text):
+        return -1, ""
+    if any(name in text for name in names):
+        points, reason = points + 4, "arguments"
+    if pod.is_something_else:
+        return points, reason  # that it started at the same time says nothing
     if log.first_s is not None and any(-3 <= log.first_s - start <= 120 for start in pod.starts):
         points, reason = points + 3, reason or "start_time"
     if log.last_s is not None and any(-60 <= end - log.last_s <= 120 for end in pod.ends):
@@ -347,6 +354,19 @@ def _fit(log: Log, pod: _Pod) -> tuple[int, str]:
     if not points and pod.described and pod.gpus and not names:
         points, reason = 1, "only_candidate"
     return points, reason
+
+
+def _models(arguments: Mapping[str, object]) -> set[str]:
+    """What an engine's arguments call its model."""
+    model = str(arguments.get("model") or arguments.get("model_tag") or "")
+    served = arguments.get("served_model_name")
+    return {model, *(map(str, served) if isinstance(served, list | tuple) else [str(served or "")])} - {""}
+
+
+def serves_another(arguments: Mapping[str, object], command: str) -> bool:
+    """True when a command names its model, and an engine's arguments name another one."""
+    names = _models(arguments)
+    return bool(names) and not any(name in command for name in names) and bool(_MODEL_FLAG.search(command))
 
 
 def _outlives(log: Log, end: float) -> bool:

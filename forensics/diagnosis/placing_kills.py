@@ -10,6 +10,7 @@ import regex
 
 from ..model import Event, Scope
 from .entities import ENGINE_CHANNELS, ENGINE_COMM, Entities
+from .nodes import differ
 
 KILL_S = 90.0
 _DOUBT_S = 3600.0
@@ -86,13 +87,16 @@ def place(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> N
     limits: dict[str, list[int]] = {}
     exits: dict[str, list[tuple[float, float]]] = {}
     identified = entities.with_uid()
+    nodes: dict[str, str] = {}
     for event in events:
         if event.kind not in ("pod_spec", "container_terminated"):
             continue
         pod = entities.of(event)
         if not pod.startswith("pod:") or pod in identified:
             continue  # a pod whose uid is known is either named by the kill or not meant by it
-        limit = event.fields.get("memory_limit_bytes")
+        limit, node = event.fields.get("memory_limit_bytes"), event.fields.get("node")
+        if isinstance(node, str) and node:
+            nodes[pod] = node
         if event.kind == "pod_spec" and isinstance(limit, int):
             limits.setdefault(pod, []).append(limit)
         if (
@@ -105,7 +109,8 @@ def place(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> N
         victim = entities.of(event) if event.kind == "kernel_oom" else ""
         if not victim or victim.startswith("pod:"):
             continue
-        scored = sorted((-_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in {*limits, *exits})
+        here = [pod for pod in {*limits, *exits} if not _is_elsewhere(event, nodes.get(pod, ""))]
+        scored = sorted((-_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in here)
         if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
             entities.join(scored[0][1], victim, "kill")
     _place_by_table(entities, events, {*limits, *exits})
@@ -133,6 +138,11 @@ def _place_by_table(entities: Entities, events: Sequence[Event], measured: Colle
         ((pod, node),), ((victim, host),) = pods.items(), victims.items()
         if not node or not host or node.split(".")[0] == host.split(".")[0]:
             entities.join(pod, victim, "kill")
+
+
+def _is_elsewhere(kill: Event, node: str) -> bool:
+    """True for a kill on another machine than the one that a pod's description names."""
+    return bool(kill.scope.host) and bool(node) and differ(kill.scope.host, node)
 
 
 TOLD_S = 15.0

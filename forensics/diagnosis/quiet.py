@@ -8,8 +8,8 @@ from functools import partial
 
 import regex
 
-from ..model import Event, Finding, Role
-from . import bystanders, rank, rules, saturated
+from ..model import Event, Finding, Locator, Role
+from . import bystanders, rank, rules, saturated, unowned
 from . import evidence as evidence_stage
 from .case import Case
 from .deaths import ONE_INCIDENT_S, RESTART_S
@@ -28,16 +28,22 @@ _INTERPRETER = regex.compile(r"python[\d.]*")
 """What a script is called that gives itself no name; engines of today name their processes."""
 
 
-def without_death(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
-    """Trouble that nobody died of here: a fault line without its victim, a full KV cache, refused requests."""
+def without_death(
+    case: Case, known: Sequence[Incident], used: frozenset[Locator] = frozenset()
+) -> Iterator[Incident]:
+    """Trouble that nobody died of here: a fault line without its victim, a full KV cache, refused requests.
+
+    Lines that are `used` are the evidence of an end, and no such fault.
+    """
     if known:
         return
     faults = [f for f in case.findings if f.role is Role.CAUSE and not f.quoted and not _survived(case, f)]
-    others = [f for f in faults if bystanders.tells_of_one(case, f.event)]
+    faults = [f for f in faults if f.locator not in used]
+    others = [f for f in faults if bystanders.tells_of_one(case, f.event) or rank.is_anybodys(f)]
     full = () if broke_before_stop(case) else (_saturated,)
     first, last = partial(_fault, [f for f in faults if f not in others]), partial(_fault, others)
-    trouble = (_counted, *full, _standing, _queueing, _leaking)
-    for build in (first, *trouble, last, _starved, _unpaired, _failing, _refused, _raised):
+    trouble = (_counted, *full, _standing, _queueing, _leaking, _starved, _unpaired, _failing, _refused)
+    for build in (first, *trouble, last, _raised):
         found = build(case)
         if found is not None:
             yield found
@@ -72,7 +78,14 @@ def _survived(case: Case, finding: Finding) -> bool:
     if comm and not owner and case.lives and not ENGINE_COMM.search(comm):
         return True
     event = finding.event
+    logs = [life for life in case.lives if life.holds(event)]
+    if len(case.lives) > len(logs) and any(bystanders.went_on(life) for life in logs):
+        return True
     if finding.signature == "nvidia.xid_application" and _of_some_script(case, event):
+        return True
+    if unowned.is_nobodys_fault(case, finding):
+        return True
+    if event.kind == "kernel_oom" and unowned.fits_no_run(case, event):
         return True
     return bystanders.is_elsewhere(case, event) or bystanders.is_past(case, event) or outlived(case, event)
 
@@ -194,7 +207,7 @@ def _alone(
     death = Death(entity, evidence[0].time.utc_s, (), None, None, "", False)
     hypothesis = rank.rank_one(case.library.causes[cause], evidence)
     lines = sum(source.lines for source in case.sources)
-    weak = all(f.signature in rank.WEAK for f in hypothesis.decisive)
+    weak = all(map(rank.is_weak, hypothesis.decisive))
     confidence = most if lines >= 10 and not weak else Confidence.POSSIBLE
     decoys = tuple(d for d in evidence_stage.decoys(case, death) if d.finding not in evidence)
     return assemble(case, Judged(death, (), evidence), (replace(hypothesis, confidence=confidence),), (), decoys)

@@ -9,7 +9,8 @@ import regex
 from ..model import Event, Finding, Role
 from ..parsers import traceback
 from .case import Case, conclude
-from .rules.engine import AT_WORK, CONFIG_ERRORS, ECHOES
+from .deaths import ECHOES
+from .rules.engine import AT_WORK, CONFIG_ERRORS
 
 _ENGINE = regex.compile(
     r"(?:^|/)(?:vllm|sglang|text_generation_server|lmdeploy|tensorrt_llm|transformers|safetensors|llama_cpp"

@@ -13,12 +13,15 @@ from functools import lru_cache
 
 from ..model import Basis, Finding, Role
 from ..signatures import Cause, Library
+from .entities import GENERIC_COMM
 from .model import Confidence, Hypothesis
 from .nodes import OF_NODES
 
 DETECTION_S = 120.0
 """A consequence may be logged this much before its cause is noticed."""
 SAME_MOMENT_S = 5.0
+UNDATED_S = 3600.0
+"""A time less certain than this tells no order."""
 _OOM_MARKS = (
     "runtime.task_oom",
     "runtime.conmon_oom",
@@ -82,6 +85,8 @@ BARE = frozenset({
     "torch.cuda_error_oom", "lmdeploy.cuda_oom", "trtllm.cuda_oom", "torch.xpu_error_oom", "rocm.out_of_memory",
 })  # fmt: skip
 """The driver's error without a number: who holds the memory, and how much was asked for, stays open."""
+_OF_PROGRAMS = frozenset({"derived.kill_unknown_limit", "nvidia.xid_application"})
+"""What the kernel and the driver say of a program, without its container."""
 DIFFERENCE = "difference"
 """Basis of a number that no source states: what is left when all others are taken away."""
 UNPROVED_LOAD = frozenset({"derived.oom_serving"})
@@ -194,9 +199,23 @@ def _explains(cause: Hypothesis, finding: Finding) -> bool:
     """True when a cause that stands uncontradicted, and was there in time, has a finding as its consequence."""
     if cause.against or any(f is finding for f in cause.decisive) or not matches(cause.cause.explains, finding):
         return False
+    if not is_weak(finding) and all(map(is_anybodys, cause.decisive)):
+        return False
     if finding.time.utc_s is None or first_s(cause.decisive) <= finding.time.utc_s + DETECTION_S:
         return True
     return any(_may_precede(f, finding) for f in cause.decisive)
+
+
+def is_weak(finding: Finding) -> bool:
+    """True for a finding that fixes the family of a cause, not the member; or not whose trouble it was."""
+    return finding.signature in WEAK or is_anybodys(finding)
+
+
+def is_anybodys(finding: Finding) -> bool:
+    """True for what the machine says of some program in Python, at a time that is open: anybody's, at any time."""
+    comm = finding.fields.get("victim_comm", finding.fields.get("comm"))
+    dated = finding.time.utc_s is not None and finding.time.uncertainty_s <= UNDATED_S
+    return finding.signature in _OF_PROGRAMS and GENERIC_COMM.fullmatch(str(comm)) is not None and not dated
 
 
 def _may_precede(cause: Finding, finding: Finding) -> bool:
@@ -245,7 +264,7 @@ def key(draft: Hypothesis) -> tuple[bool, tuple[bool, bool], int, float, int, in
     bucket = moment if moment == float("inf") else moment // SAME_MOMENT_S
     return (
         not draft.decisive,
-        (all(map(is_hearsay, draft.decisive)), all(f.signature in WEAK for f in draft.decisive)),
+        (all(map(is_hearsay, draft.decisive)), all(map(is_weak, draft.decisive))),
         len({f.signature for f in draft.against}),
         bucket,
         -len({f.signature for f in draft.decisive}),
@@ -269,7 +288,7 @@ def _doubt(draft: Hypothesis) -> str:
     """Why a hypothesis is no more than possible; empty when it may be more."""
     if draft.against:
         return "against"
-    known = [f for f in draft.decisive if f.signature not in WEAK]
+    known = [f for f in draft.decisive if not is_weak(f)]
     if not known:
         return "family"
     return "hearsay" if all(map(is_hearsay, known)) else ""
@@ -280,7 +299,7 @@ def _confidence(draft: Hypothesis, context_lines: int, reporters: frozenset[str]
         return Confidence.POSSIBLE if draft.supporting else Confidence.UNDETERMINED
     if _doubt(draft):
         return Confidence.POSSIBLE
-    strong = [f for f in draft.decisive if f.signature not in WEAK and not is_hearsay(f)]
+    strong = [f for f in draft.decisive if not is_weak(f) and not is_hearsay(f)]
     if all(f.signature in UNKNOWN_ERRORS or _is_bare(f) for f in strong):
         return Confidence.LIKELY
     if all(f.signature in UNPROVED_LOAD for f in strong) and not any(f.signature in LOAD_SIGNS for f in draft.evidence):

@@ -72,7 +72,7 @@ def copy_of(name: str, folder: Path) -> Path:
     if bundle.is_dir():
         shutil.copytree(bundle, target)
     else:
-        target.mkdir()
+        target.mkdir(parents=True)
         shutil.copy(bundle, target / bundle.name)
     return target
 
@@ -178,6 +178,106 @@ def _names_in(text: str) -> Iterator[tuple[str, str]]:
         found = regex.search(rf"^{key}: +([^\s/]+)", text, regex.MULTILINE)
         if found:
             yield found[1], new
+
+
+# -- trouble of others
+
+PYTHON_KILLED = (
+    "Memory cgroup out of memory: Killed process 118204 (python3) total-vm:6120400kB, anon-rss:3911800kB, file-rss:0kB,"
+    " shmem-rss:0kB, UID:0 pgtables:8212kB oom_score_adj:969"
+)
+"""What a ring buffer keeps of a kill when the lines above it are gone: neither whose, nor at which limit."""
+LONG_BEFORE = timedelta(hours=8, minutes=7)
+"""No whole quarter of an hour, so that no zone explains it."""
+
+
+def _moment(report: Report) -> datetime:
+    """When the main incident began, or the last line was written."""
+    begun = report.diagnosis.incidents[0].start_s
+    known = [e.time.utc_s for e in report.timeline if e.time.utc_s is not None]
+    return datetime.fromtimestamp(begun or max(known, default=1_790_000_000.0), UTC)
+
+
+def _described(moment: datetime) -> str:
+    """Another pod, which ended for memory hours before and works since."""
+    def told(hours: float) -> str:
+        return f"{moment - timedelta(hours=hours):%a, %d %b %Y %H:%M:%S} +0000"
+
+    return (
+        "Name:             invoice-export-6b7d9f8c55-t4v2z\nNamespace:        billing\nNode:             cpu-node-2/10.44.9.9\n"
+        "Containers:\n  export:\n    Image:         registry.example/invoice-export:4.2\n    Command:\n      python\n      -m\n"
+        f"      invoice_export\n    State:          Running\n      Started:      {told(1.37)}\n    Last State:     Terminated\n"
+        f"      Reason:       OOMKilled\n      Exit Code:    137\n      Started:      {told(8.12)}\n"
+        f"      Finished:     {told(1.38)}\n    Ready:          True\n    Restart Count:  3\n    Limits:\n      memory:  2Gi\n"
+        "    Requests:\n      memory:  2Gi\nEvents:          <none>\n"
+    )
+
+
+def _killed_iso(moment: datetime) -> str:
+    return f"{moment - LONG_BEFORE:%Y-%m-%dT%H:%M:%S}+00:00 gpu-node-31 kernel: {PYTHON_KILLED}\n"
+
+
+def _killed_yearless(moment: datetime) -> str:
+    return f"{moment - LONG_BEFORE:%b %d %H:%M:%S} gpu-node-31 kernel: {PYTHON_KILLED}\n"
+
+
+def _killed_since_boot(_: datetime) -> str:
+    return f"[2911407.220190] {PYTHON_KILLED}\n[2940118.002211] cni0: port 9(veth0a1) entered disabled state\n"
+
+
+def _listed(_: datetime) -> str:
+    return (
+        "NAME                              READY   STATUS      RESTARTS        AGE\n"
+        "invoice-export-6b7d9f8c55-t4v2z   0/1     OOMKilled   6 (3m40s ago)   9h\n"
+        "mailer-6c5d7f9b88-p4k2z           1/1     Running     0               12d\n"
+    )
+
+
+def _trained(moment: datetime) -> str:
+    """A trainer's log that ran out of GPU memory, tried again with less, and went on for an hour."""
+    def at(minutes: float) -> str:
+        return f"{moment - timedelta(minutes=minutes):%Y-%m-%d %H:%M:%S},000"
+
+    steps = "".join(f"{at(68 - n)} INFO ranker.train epoch 3 step {1200 + n} loss 0.2{n}\n" for n in range(60))
+    return (
+        f"{at(70)} INFO ranker.train epoch 3 step 1199 loss 0.231\n{at(69)} ERROR ranker.train step failed, again with batch 8\n"
+        'Traceback (most recent call last):\n  File "/srv/ranker/train.py", line 88, in step\n    loss = model(batch)\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total capacity of 23.69 GiB of"
+        " which 402.12 MiB is free. Including non-PyTorch memory, this process has 23.10 GiB memory in use. Of the allocated"
+        f" memory 21.90 GiB is allocated by PyTorch, and 312.40 MiB is reserved by PyTorch but unallocated.\n{steps}"
+    )
+
+
+def _faulted(moment: datetime) -> str:
+    return (
+        f"{moment - timedelta(minutes=7):%b %d %H:%M:%S} notebook-node-4 kernel: NVRM: Xid (PCI:0000:3b:00): 31, pid=77120,"
+        " name=python3, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_0 faulted @ 0x7f1c_20000000."
+        " Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ\n"
+    )
+
+
+TROUBLES = (_described, _killed_iso, _killed_yearless, _killed_since_boot, _listed, _trained, _faulted)
+"""What a bundle may hold of others: a file each."""
+
+
+def _silent(answer: Answer) -> bool:
+    """True for an end that nothing explains: what cannot be placed may be its reason."""
+    return answer.cause == "insufficient_evidence"
+
+
+@pytest.mark.parametrize("name", except_for(dict.fromkeys(("max-len-pasted-line", "unknown-flag-pasted"), HEARSAY)))
+def test_trouble_of_others_does_not_matter(name: str, tmp_path: Path) -> None:
+    """Two of the troubles beside each sample that shows an engine's log; without one, it may be all there is to tell."""
+    before = original(name)
+    if not before.report.diagnosis.lives:
+        pytest.skip("no log of an engine")
+    number = CASES.index(name)
+    for trouble in {TROUBLES[number % len(TROUBLES)], TROUBLES[(number * 3 + 2) % len(TROUBLES)]}:
+        bundle = copy_of(name, tmp_path / trouble.__name__)
+        (bundle / "of-others.txt").write_text(trouble(_moment(before.report)), encoding="utf-8")
+        after = ask(bundle)
+        told = (trouble.__name__, *after.verdict)
+        assert after.cause == before.cause or (_silent(before) and after.confidence == "possible"), told
 
 
 # -- a small table in the log

@@ -10,6 +10,7 @@ from ...model import Event, Finding, Role
 from ...parsers import traceback
 from .. import rank
 from ..case import Case, conclude
+from ..deaths import ECHOES, SILENT_ENDS
 from ..model import Death, Life, Phase
 from .oom_site import phase_at
 
@@ -24,17 +25,9 @@ _SETTING_UP = regex.compile(r":(?:init_app_state|init_static_loras|build_app|set
 """Functions of an API server between the start of its engine and its first request."""
 _BUILT = frozenset({"vllm.init_engine_took", "sglang.capacity"})
 """Lines behind which the engine is built, and only the server is not ready."""
-ECHOES = regex.compile(
-    r"EngineDeadError|EngineCore initialization|RuntimeError: (?:Engine core|Executor failed)|BrokenProcessPool"
-    r"|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect"
-    r"|ActorDiedError|RayActorError|RuntimeError: Process \w+ \(PID: \d+\) died with exit code"
-)
-"""Exceptions that only tell of somebody else's end."""
 NEAR_LINES = 10
 """An exception without its traceback stands this close to the words of those who noticed it."""
 HANG_WAITS = 3
-SILENT_ENDS = ("vllm.engine_process_died", "vllm.worker_process_died")
-"""Words of those that are left when a process vanished."""
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:

@@ -16,10 +16,9 @@ from ...model import Event, Finding
 from ...parsers.sizes import size_bytes
 from .. import evidence
 from ..case import Case, conclude
-from ..deaths import JOIN_S, LINGER_S
+from ..deaths import JOIN_S, LINGER_S, SILENT_ENDS
 from ..entities import ENGINE_COMM
 from ..model import Death
-from .engine import SILENT_ENDS
 from .host_series import counted_climb
 
 NEAR_S = 120.0
