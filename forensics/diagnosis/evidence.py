@@ -29,6 +29,8 @@ ANSWERED = frozenset({"hub.gated", "hub.unauthorized", "hub.not_found", "hub.htt
 
 STANDING = frozenset({"torch.no_kernel_image"})
 """What torch warns of while it is loaded, and fails of at its first kernel: whatever succeeds in between is no cure."""
+CAME_TRUE = {"vllm.ulimit_low": "python.too_many_files"}
+"""Warnings that every start prints on many machines, and the error of which they are evidence: alone they are none."""
 
 _NODE_CHANNELS = frozenset({"kernel", "nvidia", "oomd", "systemd", "clock", "host", "cgroup"})
 _TIMELESS = _NODE_CHANNELS | {"k8s", "ray"}
@@ -122,6 +124,8 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
         return "quoted"
     if finding.role is Role.BENIGN:
         return "benign"
+    if finding.signature in CAME_TRUE and not any(case.named(CAME_TRUE[finding.signature])):
+        return "no_impact"
     comm = finding.event.fields.get("comm")
     if finding.signature == "nvidia.xid_application" and comm and not ENGINE_COMM.search(str(comm)):
         return "other_entity"  # the fault of another program on the card

@@ -442,3 +442,16 @@ def test_a_raylet_speaks_before_the_log_of_the_run(b: ModuleType) -> None:
     assert found.verdict.cause.id == "ray_oom"
     assert found.first_cause is not None
     assert found.first_cause.signature == "ray.workers_killed_summary"
+
+
+@pytest.mark.parametrize(("ran_out", "reason"), [(False, "no_impact"), (True, "")])
+def test_a_warning_of_every_start_is_evidence_where_it_came_true(b: ModuleType, ran_out: bool, reason: str) -> None:
+    """A low limit of open files is printed on many machines; it explains no other error."""
+    w = b.World()
+    w.start("a", 0, ready=False)
+    w.add("a", 30, "Found ulimit of 1024 and failed to automatically increase with error current limit exceeds maximum limit. "
+          "This can cause fd limit errors like `OSError: [Errno 24] Too many open files`.", level="WARNING")  # fmt: skip
+    if ran_out:
+        w.add("a", 32, "OSError: [Errno 24] Too many open files", level="ERROR")
+    w.fail("a", 40, "ValueError: Total number of attention heads (28) must be divisible by tensor parallel size (3).")
+    assert objection_to(b, w, "vllm.ulimit_low") == reason
