@@ -43,6 +43,8 @@ SILENT_ENDS = ("vllm.engine_process_died", "vllm.worker_process_died")
 """Words of those that are left when a process vanished."""
 CAUGHT = frozenset({"vllm.engine_fatal_error", "vllm.engine_core_start_failed"})
 """Words of an engine that ends of an exception."""
+PEER_LOST = regex.compile(r"nccl\.|vllm\.(?:rpc_timeout|v0_engine_timeout|engine_ready_timeout)$|sglang\.watchdog$")
+"""Signatures of what those say who waited for a process that is gone."""
 ECHOES = regex.compile(
     r"EngineDeadError|EngineCore initialization|RuntimeError: (?:Engine core|Executor failed)|BrokenProcessPool"
     r"|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect"
@@ -287,13 +289,17 @@ def may_have_ended(life: Life, kill: Event) -> bool:
 def _ends_otherwise(life: Life) -> bool:
     """True for a run that was stopped in an orderly way, or that tells of a fault of its own.
 
-    An engine that caught an exception says so; of a process that was killed only its parent can tell.
+    An engine that caught an exception says so; of a process that was killed only its parent and its peers can tell.
     """
+    if life.shutdown is not None:
+        return True
     last = [f for f in life.findings if not f.quoted and f.locator.order > life.last_sign]
+    faults = [f.signature for f in last if f.role is Role.CAUSE]
+    if faults:
+        return not all(map(PEER_LOST.match, faults))
     names = {f.signature for f in last}
     caught = not names.isdisjoint(CAUGHT) and names.isdisjoint(SILENT_ENDS)
-    crashed = life.crash is not None and not ECHOES.search(life.crash.text)
-    return any(f.role is Role.CAUSE for f in last) or caught or crashed or life.shutdown is not None
+    return caught or (life.crash is not None and not ECHOES.search(life.crash.text))
 
 
 def _finish(draft: _Draft) -> Death:

@@ -69,6 +69,19 @@ def test_a_kill_hours_before_an_end_that_nothing_explains(b: ModuleType, killed_
     assert verdict(w)[0] == cause
 
 
+@pytest.mark.parametrize(("comm", "cause"), [("VLLM::Worker_TP1", "host_oom.container_limit"), ("python3", "engine_timeout")])
+def test_a_kill_of_open_time_and_who_waited(b: ModuleType, comm: str, cause: str) -> None:
+    """Who waited for a process in vain tells of its loss; only the name of the victim says that it was the engine's."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 600)
+    w.add("a", 900, "TimeoutError: RPC call to execute_model timed out.", "traceback", exception="TimeoutError",
+          frames=(), chained=False, level="ERROR")  # fmt: skip
+    w.add("a", 901, "EngineCore encountered a fatal error.", level="ERROR")
+    somebodys_kill(w, b.at(None), comm)
+    assert verdict(w)[0] == cause
+
+
 def test_a_kill_of_open_time_hides_no_saturation(b: ModuleType) -> None:
     """The log goes on and its cache is full; some Python was killed at some time on some node."""
     w = b.World()
