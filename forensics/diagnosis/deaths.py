@@ -13,7 +13,7 @@ import regex
 
 from ..model import Event, Finding, Role
 from . import jobs, sidecars, witnesses
-from .entities import ENGINE_COMM, Entities
+from .entities import ENGINE_COMM, LOG_CHANNELS, Entities
 from .model import Death, Life
 from .nodes import Nodes
 
@@ -294,7 +294,7 @@ def _ends_otherwise(life: Life) -> bool:
     if life.shutdown is not None:
         return True
     last = [f for f in life.findings if not f.quoted and f.locator.order > life.last_sign]
-    faults = [f.signature for f in last if f.role is Role.CAUSE]
+    faults = [f.signature for f in last if f.role is Role.CAUSE and f.event.channel in LOG_CHANNELS]
     if faults:
         return not all(map(PEER_LOST.match, faults))
     names = {f.signature for f in last}
