@@ -15,9 +15,9 @@ from ..model import Event, StampForm
 from ..signatures.model import ENGINES
 from .case import Case
 from .deaths import LINGER_S
-from .entities import CLUSTER_NAME, ENGINE_PROGRAM, may_run_engine, shown_as_engine, words_of
+from .entities import CLUSTER_NAME, ENGINE_PROGRAM, may_run_engine, serves, shown_as_engine, words_of
 from .model import Life
-from .placing import NO_ENGINE, serves_another, workload_of
+from .placing import NO_ENGINE, workload_of
 
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
@@ -131,7 +131,7 @@ def cannot_be(case: Case, entity: str, life: Life) -> bool:
     if is_something_else(case, entity) or spec is None:
         return spec is not None
     arguments = [e.fields for e in case.of_kind("engine_args", "engine_config") if life.holds(e)]
-    return any(serves_another(told, words_of(spec)) for told in arguments)
+    return any(serves(told, words_of(spec)) is False for told in arguments)
 
 
 def shows_engine(case: Case, entity: str) -> bool:

@@ -6,7 +6,7 @@ the file that holds a log. Kernel pids are host pids and an engine's are contain
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import regex
@@ -28,6 +28,8 @@ ENGINE_PROGRAM = regex.compile(
     regex.IGNORECASE,
 )
 """What images and commands of inference engines are called; unlike a process, a bare `python` says nothing there."""
+_MODEL_FLAG = regex.compile(r"(?:^|\s)(?:--model(?:[-_](?:path|id|tag|name))?[ =]|serve\s)\s*(?!\S*\$)\S")
+"""Arguments that say which model is served, other than by a variable."""
 ENGINE_CHANNELS = frozenset({"engine", "container"})
 LOG_CHANNELS = ENGINE_CHANNELS | {"plain"}
 """Where an engine's own lines stand; on `plain` nothing proves that they are an engine's."""
@@ -158,6 +160,21 @@ def may_run_engine(spec: Event) -> bool:
     """
     limited = spec.kind == "pod_spec" and spec.fields.get("memory_limit_bytes") is not None
     return shown_as_engine(spec) or (not limited and bool(ENGINE_COMM.search(words_of(spec))))
+
+
+def models_of(arguments: Mapping[str, object]) -> set[str]:
+    """What an engine's arguments call its model."""
+    model = str(arguments.get("model") or arguments.get("model_tag") or "")
+    served = arguments.get("served_model_name")
+    return {model, *(map(str, served) if isinstance(served, list | tuple) else [str(served or "")])} - {""}
+
+
+def serves(arguments: Mapping[str, object], command: str) -> bool | None:
+    """Whether a command serves the model that an engine's arguments name; none when one of them names no model."""
+    names = models_of(arguments)
+    if any(name in command for name in names):
+        return True
+    return False if names and _MODEL_FLAG.search(command) else None
 
 
 def words_of(spec: Event) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
@@ -12,6 +12,7 @@ from ..bundle.rotation import rotation_of
 from ..model import Event, Samples, Scope, StampForm
 from ..parsers import prose
 from ..sources import REPLICA
+from . import entities as entity_stage
 from . import placing_kills as kills
 from .entities import CLUSTER_NAME, ENGINE_CHANNELS, LOG_CHANNELS, Entities, may_run_engine, names_of, stated
 from .placing_kills import KILL_S, Log
@@ -36,8 +37,6 @@ NO_ENGINE = regex.compile(
     r"|rabbitmq|frontend|web|ui|cron|backup|exporter|operator|controller|scheduler|autoscaler|jupyter\w*|notebook)(?![a-z])"
 )
 """Words in the names of pods that stand beside an engine and are none."""
-_MODEL_FLAG = regex.compile(r"(?:^|\s)(?:--model(?:[-_](?:path|id|tag|name))?[ =]|serve\s)\s*(?!\S*\$)\S")
-"""Arguments that say which model is served, other than by a variable."""
 
 
 def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
@@ -337,36 +336,21 @@ def _fit(log: Log, pod: _Pod) -> tuple[int, str]:
         return -1, ""  # a replica of the same service: it goes on where this container ended
     if log.sure and pod.born_s is not None and log.first_s is not None and log.first_s < pod.born_s - KILL_S:
         return -1, ""  # a replica, or the pod before this one
-    names = _models(log.arguments)
-    text = " ".join(pod.arguments)
-    if serves_another(log.arguments, text):
+    same = entity_stage.serves(log.arguments, " ".join(pod.arguments))
+    if same is False:
         return -1, ""
-    if any(name in text for name in names):
+    if same:
         points, reason = points + 4, "arguments"
-    if pod.is_something_else:
-        return points, reason  # that it started at the same time says nothing
-    if log.first_s is not None and any(-3 <= log.first_s - start <= 120 for start in pod.starts):
+    timed = not pod.is_something_else  # that it started at the same time says nothing
+    if timed and log.first_s is not None and any(-3 <= log.first_s - start <= 120 for start in pod.starts):
         points, reason = points + 3, reason or "start_time"
-    if log.last_s is not None and any(-60 <= end - log.last_s <= 120 for end in pod.ends):
+    if timed and log.last_s is not None and any(-60 <= end - log.last_s <= 120 for end in pod.ends):
         points, reason = points + 2, reason or "end_time"
     if _words(log.source) & _words(workload_of(pod.name)) or _begins(log.source, pod.name):
         points, reason = points + 2, reason or "file_name"
-    if not points and pod.described and pod.gpus and not names:
+    if not points and pod.described and pod.gpus and not entity_stage.models_of(log.arguments):
         points, reason = 1, "only_candidate"
     return points, reason
-
-
-def _models(arguments: Mapping[str, object]) -> set[str]:
-    """What an engine's arguments call its model."""
-    model = str(arguments.get("model") or arguments.get("model_tag") or "")
-    served = arguments.get("served_model_name")
-    return {model, *(map(str, served) if isinstance(served, list | tuple) else [str(served or "")])} - {""}
-
-
-def serves_another(arguments: Mapping[str, object], command: str) -> bool:
-    """True when a command names its model, and an engine's arguments name another one."""
-    names = _models(arguments)
-    return bool(names) and not any(name in command for name in names) and bool(_MODEL_FLAG.search(command))
 
 
 def _outlives(log: Log, end: float) -> bool:
