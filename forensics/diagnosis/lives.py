@@ -22,6 +22,9 @@ from .model import Life, Phase
 SAME_START_S = 3.0
 ECHO_S = 60.0
 ECHO_LINES = 40
+_TOKENS = ("generation_tokens_per_s", "prompt_tokens_per_s")
+_Report = tuple[int, float, bool]
+"""Place and time of an engine's report of requests that run, or of tokens, and whether anything moves."""
 BANNER_LINES = 25
 """A banner may span this many lines (a logo, then the arguments); the same banner further on is another start."""
 _ORDER = tuple(Phase)
@@ -80,7 +83,7 @@ def build(
             by_source.setdefault((event.locator.source, entities.of(event)), []).append(event)
     reports: dict[str, list[Samples]] = {}
     for column in samples:
-        if column.name in ("generation_tokens_per_s", "requests_running"):
+        if column.name in (*_TOKENS, "requests_running"):
             reports.setdefault(column.source, []).append(column)
     submitted = jobs.submitted(events, chain.from_iterable(findings.values()))
     lives: list[Life] = []
@@ -134,12 +137,12 @@ def _cut(
     events: Iterable[Event],
     findings: Mapping[tuple[str, int], Sequence[Finding]],
     phases: Mapping[str, str],
-    work: Sequence[tuple[int, float]],
+    work: Sequence[_Report],
     source: str,
     entity: str,
     submitted: frozenset[str],
 ) -> Iterator[_Draft]:
-    """The runs of one file; `work` holds place and time of each report of work in progress.
+    """The runs of one file; `work` holds its reports of requests at work.
 
     `submitted` are the files in which the output of a scheduler's jobs stands.
     """
@@ -192,11 +195,11 @@ def _starts_again(event: Event, findings: Sequence[Finding]) -> bool:
     return bool(frames) and frames[0].endswith(":<module>") and frames[-1].endswith(":<module>")
 
 
-def _worked(draft: _Draft, work: Sequence[tuple[int, float]], place: int) -> bool:
+def _worked(draft: _Draft, work: Sequence[_Report], place: int) -> bool:
     """True when the run so far served requests: the log began in the middle of it."""
     if not draft.events:
         return False
-    index = bisect_left(work, (draft.events[0].locator.order, 0.0))
+    index = bisect_left(work, (draft.events[0].locator.order, 0.0, False))
     return draft.activity is not None or (index < len(work) and work[index][0] < place)
 
 
@@ -227,10 +230,16 @@ def _advance(
         draft.activity = event
 
 
-def _work(reports: Sequence[Samples], entity: str, entities: Entities) -> list[tuple[int, float]]:
-    """Place and time of the engine's reports of work in progress; those of a neighbour in the file are not its own."""
+def _work(reports: Sequence[Samples], entity: str, entities: Entities) -> list[_Report]:
+    """The engine's reports of requests at work; those of a neighbour in the file are not its own.
+
+    Requests that run do not move where the report counts their tokens, and there are none.
+    """
+    tokens: dict[int, float] = {}
+    for place, _, value in _reported([c for c in reports if c.name in _TOKENS], entity, entities):
+        tokens[place] = tokens.get(place, 0.0) + value
     rows = ((place, moment) for place, moment, value in _reported(reports, entity, entities) if value > 0)
-    return sorted((place, moment if moment == moment else 0.0) for place, moment in rows)
+    return sorted((place, moment if moment == moment else 0.0, tokens.get(place) != 0.0) for place, moment in rows)
 
 
 def _reported(reports: Sequence[Samples], entity: str, entities: Entities) -> Iterator[tuple[int, float, float]]:
@@ -241,21 +250,22 @@ def _reported(reports: Sequence[Samples], entity: str, entities: Entities) -> It
             yield from zip(column.lines, column.stamps, column.values, strict=True)
 
 
-def _finish(draft: _Draft, work: Sequence[tuple[int, float]], next_run: float) -> Life:
+def _finish(draft: _Draft, work: Sequence[_Report], next_run: float) -> Life:
     """The run of a draft; it ends before `next_run`, where the file goes on with another one."""
     first, end = draft.events[0].locator.order, draft.events[-1]
     inside = [row for row in work if first <= row[0] < next_run]
+    moving = [row for row in inside if row[2]]
     activity = draft.activity
-    if inside and (activity is None or inside[-1][0] > activity.locator.order):
-        activity = _report_at(draft.events, *inside[-1])
-    if activity is not None and activity.locator.order > end.locator.order:
-        end = activity
+    if moving and (activity is None or moving[-1][0] > activity.locator.order):
+        activity = _report_at(draft.events, moving[-1])
+    if inside and inside[-1][0] > end.locator.order:
+        end = _report_at(draft.events, inside[-1])
     phase = draft.phase
     if activity is not None and phase not in (Phase.DRAINING, Phase.DEAD) and activity.locator.order > draft.progress:
         phase = Phase.SERVING  # the log begins in the middle of a run, or the line that says so is lost
     sign = max(draft.progress, activity.locator.order if activity else 0)
     if draft.dead and activity is not None and _is_echo(draft, activity):
-        sign = max(draft.progress, *(place for place, _ in inside if place < min(draft.dead)), 0)
+        sign = max(draft.progress, *(place for place, *_ in moving if place < min(draft.dead)), 0)
     return Life(
         draft.entity,
         (draft.source,),
@@ -285,8 +295,9 @@ def _unfinished(life: Life, running: Sequence[tuple[int, float]]) -> Life:
     return replace(life, unfinished=True) if cut else life
 
 
-def _report_at(events: Sequence[Event], place: int, moment: float) -> Event:
+def _report_at(events: Sequence[Event], report: _Report) -> Event:
     """A report of work, which is a row of a series, as an event of its run."""
+    place, moment, _ = report
     nearest = min(events, key=lambda event: abs(event.locator.order - place))
     time = replace(nearest.time, utc_s=moment) if moment else nearest.time
     return replace(nearest, locator=Locator.at(nearest.locator.source, place), time=time)

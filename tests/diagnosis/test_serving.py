@@ -188,3 +188,17 @@ def test_a_fault_in_the_middle_of_a_standstill_is_its_cause(b: ModuleType) -> No
     w.add("dmesg", 335, text, "xid", "kernel", xid=79, pci_bus_id="0000:17:00")
     w.fail("a", 650, "TimeoutError: RPC call to execute_model timed out.", envelope="")
     assert w.diagnosis().verdict.cause.id == "gpu_hardware"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cause"), [(0.0, "gpu_illegal_access"), (400.0, "engine_timeout")], ids=["nothing moved", "it went on"]
+)
+def test_reports_of_requests_without_tokens_are_no_recovery(b: ModuleType, tokens: float, cause: str) -> None:
+    """One rank left its loop; the engine reports what runs, and answers that it is well, until it gives up waiting."""
+    w = served(b)
+    w.fail("a", 400, "RuntimeError: CUDA error: device-side assert triggered", envelope="WorkerProc hit an exception.")
+    for name, value in (("requests_running", 7.0), ("generation_tokens_per_s", tokens)):
+        w.series(name, [(410.0 + t, value) for t in range(0, 290, 10)], "a", first_line=70)
+    w.add("a", 700, "EngineCore encountered a fatal error.", line=120, level="ERROR")
+    w.fail("a", 700, "TimeoutError: RPC call to execute_model timed out.", envelope="")
+    assert verdict(w)[0] == cause
