@@ -185,9 +185,12 @@ def _join_partials(records: Iterable[Record]) -> list[Record]:
 def _settle_channels(records: list[Record], default_channel: str) -> list[Record]:
     """Lines without a header of their own belong to whoever speaks in their stream.
 
-    A container's output is the engine's when any line of the same identifier carries an engine header.
+    A container's output is the engine's when any line of the same identifier carries an engine header. That a test
+    printed one does not make the rest an engine's.
     """
     engines = {_voice(r) for r in records if r.channel == "engine"}
+    if default_channel == "engine" and not engines and any(r.channel == test_runs.CHANNEL for r in records):
+        default_channel = "plain"
     settled = []
     for record in records:
         channel = record.channel

@@ -88,6 +88,14 @@ def test_what_fails_behind_the_tests_is_no_test(tmp_path: Path, behind: str) -> 
     assert cause_of(tmp_path, f"{PYTEST}===== 30 passed in 9.12s =====\n{behind}\n") != "healthy"
 
 
+def test_a_fixture_that_speaks_as_an_engine_makes_no_engine_of_the_job(tmp_path: Path) -> None:
+    """A job's log is dated by its collector; the steps around the tests are nobody's service that never got ready."""
+    engine = "ERROR 04-02 08:59:58 [core_client.py:600] Engine core proc EngineCore_DP0 died unexpectedly."
+    lines = ["Current runner version: '2.330.0'", *PYTEST.splitlines(), engine, "30 passed in 9.12s", "Post job cleanup."]
+    job = [f"2026-04-02T09:00:{n:02}.1200000Z {line}" for n, line in enumerate(lines)]
+    assert cause_of(tmp_path, "\n".join(job)) == "healthy"
+
+
 def test_a_fault_beside_the_run(tmp_path: Path) -> None:
     """Tests passed on one machine; the engine's own log in the same bundle ends badly."""
     (tmp_path / "engine.log").write_text(
