@@ -104,9 +104,9 @@ def _is_history(path: str, told: Sequence[Event], events: Iterable[Event], lives
 
 
 def as_talk(events: Iterable[Event], paths: frozenset[str]) -> list[Event]:
-    """The events, those of some files no longer taken for what they tell of."""
+    """The events, those of some files no longer taken for what they tell of, nor for words of today."""
     return [
-        replace(event, kind="log", channel=notes.CHANNEL) if event.locator.source in paths else event
+        replace(event, kind="history", channel=notes.CHANNEL) if event.locator.source in paths else event
         for event in events
     ]
 

@@ -49,6 +49,17 @@ def test_a_review_of_an_old_incident_beside_todays_log(tmp_path: Path) -> None:
     assert cause_of(tmp_path, review__md=written, today__log=at_work("2026-08-19")) == "healthy"
 
 
+def test_a_kill_in_a_review_of_an_old_incident_is_no_doubt(tmp_path: Path) -> None:
+    """Nobody was killed today because somebody wrote down who was killed in February."""
+    kill = (
+        "Memory cgroup out of memory: Killed process 51377 (VLLM::EngineCor) total-vm:61213004kB, anon-rss:20104112kB, "
+        "file-rss:80120kB, shmem-rss:0kB, UID:0 pgtables:48012kB oom_score_adj:0"
+    )
+    written = DRAFT.format(date="2026-02-11", xid=f"[Wed Feb 11 02:41:07 2026] {kill}", dead="")
+    assert cause_of(tmp_path, review__md=written, today__log=at_work("2026-08-19")) == "healthy"
+    assert cause_of(tmp_path, review__md=written, today__log=at_work("2026-02-12")) != "healthy"
+
+
 @pytest.mark.parametrize(
     ("written", "log"),
     [
