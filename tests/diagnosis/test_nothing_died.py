@@ -151,16 +151,23 @@ def test_refused_requests(b: ModuleType, status: int, count: int, cause: str) ->
     assert verdict(w)[0] == cause
 
 
+TOO_LONG = "This model's maximum context length is 8192 tokens. However, you requested 9100 tokens"
+
+
 @pytest.mark.parametrize(
     ("refused", "answered", "reason", "cause"),
     [(1, 14, "", "healthy"), (2, 24, "", "healthy"), (3, 60, "", "request_rejected"), (1, 6, "", "request_rejected"),
-     (1, 14, "This model's maximum context length is 8192 tokens. However, you requested 9100 tokens", "request_rejected")],
-    ids=["one slip", "two slips", "several", "few others", "the log says why"],
+     (1, 14, TOO_LONG, "request_rejected"), (1, 30, TOO_LONG, "healthy"), (3, 90, TOO_LONG, "request_rejected")],
+    ids=["one slip", "two slips", "several", "few others", "the log says why", "one of many", "several of many"],
 )  # fmt: skip
 def test_a_slip_among_answers(b: ModuleType, refused: int, answered: int, reason: str, cause: str) -> None:
-    """In a short log, one or two refusals that nobody says a word about, among many answers, are no incident."""
+    """In a short log, one or two refusals among many answers are no incident; where a message says why, among more.
+
+    A call without a key has nothing to do with a prompt that is too long.
+    """
     w = b.World()
     w.start("a", 0)
+    w.answer("a", 65, 401)
     for n in range(answered):
         w.answer("a", 70 + n)
     for n in range(refused):

@@ -42,6 +42,8 @@ LONG_LOG = 200
 """In a log of fewer lines every refusal counts: somebody cut it out because of them."""
 MANY_ANSWERS = 10
 """Not where nothing says why, and for each of one or two so many others were answered: a slip of some client."""
+MANY_BESIDE_MESSAGES = 25
+"""Where a message says why, from so many on: of a short log the scan sees the answers among the last lines at least."""
 REFUSALS = (
     "vllm.context_length_exceeded",
     "vllm.request_bad",
@@ -55,6 +57,8 @@ REFUSALS = (
     "sglang.request_too_long",
 )
 REFUSED = frozenset({400, 413, 422, 429})
+OF_CALLS = frozenset({"vllm.model_not_found"})
+"""Messages that say what was wrong with a call, not with what it asked for."""
 REFUSED_CALLS = frozenset({401, 403, 404, 405})
 """Refusals of a call to the API, where there are several, or a message says why.
 
@@ -268,14 +272,15 @@ def refusals(case: Case) -> tuple[Finding, ...]:
     messages = tuple(f for f in messages if not _CLIENTS.search(f.event.text)) or messages
     answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
     calls = [event for event in case.of_kind("access") if _is_refused_call(event)]
-    if messages or sum(event.count for event in calls) >= MANY:
+    if any(f.signature in OF_CALLS for f in messages) or sum(event.count for event in calls) >= MANY:
         answers += calls
     total = max(sum(f.event.count for f in messages), sum(event.count for event in answers))
     planned = any(death.graceful for death in case.deaths)  # a rollout or a stop is what the bundle is about
     logs = {f.locator.source for f in messages} | {event.locator.source for event in answers}
     lines = sum(s.lines for s in case.sources if s.path in logs)
     rare = lines > LONG_LOG and (total < MANY or total < MANY_SHARE * lines)
-    rare |= not messages and total < MANY and _answered(case, logs) >= MANY_ANSWERS * total
+    others = MANY_BESIDE_MESSAGES if messages else MANY_ANSWERS
+    rare |= total < MANY and _answered(case, logs) >= others * total
     if not total or planned or rare:
         return ()
     told = _statuses(answers, total)
