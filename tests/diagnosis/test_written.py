@@ -154,3 +154,31 @@ def test_a_kept_log_of_another_day_is_no_evidence(tmp_path: Path, rest: dict[str
 )
 def test_a_log_below_a_remark_that_may_be_of_the_incident(tmp_path: Path, kept: str, rest: dict[str, str]) -> None:
     assert cause_of(tmp_path, look__log=kept, **rest).startswith("gpu_oom")
+
+
+RUNNING = "NAME        READY   STATUS    RESTARTS   AGE\nchat-vllm-0   1/1     Running   {}          9d\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "beside", "cause"),
+    [
+        ("Pod chat-vllm-0 came back at night, Last State Terminated, Exit Code 1, log of --previous:\n\n", {}, "insufficient_evidence"),
+        ("容器凌晨自己重启了，退出码 137，日志如下：\n\n", {}, "insufficient_evidence"),
+        ("The rollout ended the old pod with exit code 143, log:\n\n", {}, "healthy"),
+        ("Is this the same as #4711 (exit code 137)? Log:\n\n", {}, "healthy"),
+        ("Monitoring shows exit code 1, log:\n\n", {"pods__txt": RUNNING.format(0)}, "healthy"),
+        ("", {}, "healthy"),
+    ],
+    ids=["said above the log", "in Chinese", "was asked to end", "another incident", "the status says that it runs", "nothing said"],
+)
+def test_an_end_that_only_a_person_tells_of(tmp_path: Path, said: str, beside: dict[str, str], cause: str) -> None:
+    """The log was cut before the end: that it shows none proves nothing."""
+    log = at_work("2026-08-19").replace("INFO", "2026-08-19T10:12:58.120311Z INFO")
+    assert cause_of(tmp_path, ticket__txt=said + log, **beside) == cause
+    assert cause_of(tmp_path, ticket__txt=said, chat__log=log, **beside) == cause
+
+
+def test_an_exit_code_in_a_prompt_is_nobodys_end(tmp_path: Path) -> None:
+    prompt = "INFO 08-19 10:12:30 [logger.py:41] Received request cmpl-7: prompt: 'why does it stop with\nExit Code: 137 ?',"
+    log = at_work("2026-08-19").splitlines()
+    assert cause_of(tmp_path, chat__log="\n".join((*log[:2], prompt, *log[2:]))) == "healthy"
