@@ -91,7 +91,7 @@ def no_fault(case: Case) -> Incident:
 def _succeeded(case: Case) -> Iterator[Finding]:
     """What a program says of itself that had something to do and has done it: a batch job, a run of tests."""
     found = [conclude("job_succeeded", job.event, job.fields, (job,)) for job in case.named("ray.job_succeeded")]
-    found += [conclude("job_succeeded", run, run.fields) for run in case.of_kind("test_run")]
+    found += [conclude("job_succeeded", run, run.fields) for run in case.of_kind("test_run", "job_done")]
     for done in found:
         place = done.locator
         behind = (e for e in case.events if e.locator.source == place.source and e.locator.order > place.order)

@@ -223,7 +223,7 @@ def _advance(
         draft.phase = phase
         if phase not in (Phase.DRAINING, Phase.DEAD):
             draft.progress = event.locator.order
-    if any(f.signature in _AT_WORK for f in findings):
+    if event.kind == "job_done" or any(f.signature in _AT_WORK for f in findings):
         draft.activity = event
     status = event.fields.get("status")
     if event.kind == "access" and event.fields.get("method") == "POST" and isinstance(status, int) and status < 400:

@@ -21,6 +21,7 @@ from . import (
     engine_config,
     exports,
     helm,
+    job_reports,
     journal,
     journal_documents,
     k8s_event_rows,
@@ -81,7 +82,7 @@ DIALECTS: dict[str, Dialect] = {
     ),
     "plain": log.combined(
         "plain", Dialect("plain", anchors=(*claims.ANCHORS, *mentions.ANCHORS)), kernel.PLAIN, systemd.PLAIN,
-        engine.OUTPUT, proxy.DIALECT, tallies.DIALECT,
+        engine.OUTPUT, proxy.DIALECT, tallies.DIALECT, job_reports.DIALECT,
     ),
 }
 
