@@ -170,10 +170,12 @@ def _outside_run(death: Death, finding: Finding) -> str:
 
 
 def _killed_another(case: Case, finding: Finding) -> bool:
-    """True for a kill that somebody ordered of a pid which a list of processes gives to another program."""
+    """True for a kill that somebody ordered of another program, as a name or a list of processes tells."""
     pid = finding.fields.get("victim_pid")
     if finding.event.kind != "log" or finding.event.channel != "host" or pid is None:
         return False
+    if comm := finding.fields.get("victim_comm"):
+        return not ENGINE_COMM.search(str(comm))
     named = [e for e in case.of_kind("process", "gpu_process") if e.fields.get("pid") == pid]
     return bool(named) and not any(ENGINE_COMM.search(e.text) for e in named)
 

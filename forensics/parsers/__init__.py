@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..sources import Format
 from . import (
+    audit,
     changes,
     chats,
     claims,
@@ -72,7 +73,7 @@ DIALECTS: dict[str, Dialect] = {
     "kernel": kernel.DIALECT,
     "systemd": systemd.DIALECT,
     "metrics": readings.DIALECT,
-    "host": log.combined("host", journal.DIALECT, engine.OUTPUT),
+    "host": log.combined("host", journal.DIALECT, audit.HOST, engine.OUTPUT),
     "engine": engine.DIALECT,
     "ray": ray.DIALECT,
     "container": log.combined("container", engine.OUTPUT, proxy.DIALECT),
@@ -83,6 +84,7 @@ DIALECTS: dict[str, Dialect] = {
     "plain": log.combined(
         "plain", Dialect("plain", anchors=(*claims.ANCHORS, *mentions.ANCHORS)), kernel.PLAIN, systemd.PLAIN,
         engine.OUTPUT, proxy.DIALECT, tallies.DIALECT, job_reports.DIALECT,
+        audit.PLAIN,
     ),
 }
 
