@@ -116,7 +116,7 @@ def build_case(
             specs[joined.of(event)] = event
     phases = {s.id: s.phase for s in library.signatures.values() if s.phase}
     found_lives = lives.build(events, at, phases, samples, joined)
-    if old := written.of_another_day(sources, events, found_lives):
+    if old := written.of_another_day(sources, events, found_lives) | written.under_test(events, found_lives):
         findings = written.quoted(sources, findings, old)
         return build_case(sources, written.as_talk(events, old), samples, findings, library)
     witnesses = frozenset(s.id for s in library.signatures.values() if s.witness)

@@ -8,7 +8,7 @@ became of the error is told there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -47,6 +47,33 @@ def of_another_day(sources: Iterable[Source], events: Sequence[Event], lives: Se
         own.setdefault(event.locator.source, []).append(event)
     texts = {path for path in people if _is_history(path, own.get(path, ()), events, lives)}
     return frozenset(texts | {path for path in own.keys() - people if _is_kept(path, own, people)})
+
+
+def under_test(events: Iterable[Event], lives: Iterable[Life]) -> frozenset[str]:
+    """Paths of the logs all of whose runs started and ended while tests ran that all passed.
+
+    Who starts a server in a test, and demands that it refuses to start, wants it to fail.
+    """
+    spans = list(_passed(event for event in events if event.kind == "test_run"))
+    runs: dict[str, list[Life]] = {}
+    for life in lives:
+        runs.setdefault(life.start.locator.source, []).append(life)
+    return frozenset(path for path, own in runs.items() if spans and all(_is_within(life, spans) for life in own))
+
+
+def _passed(counts: Iterable[Event]) -> Iterator[tuple[float, float]]:
+    """From when to when each dated run of tests may have lasted, as Unix times."""
+    for count in counts:
+        length_s, time = count.fields.get("duration_s"), count.time
+        if isinstance(length_s, float) and time.utc_s is not None and time.uncertainty_s < DAY_S:
+            yield time.earliest_s - length_s, time.latest_s
+
+
+def _is_within(life: Life, spans: Iterable[tuple[float, float]]) -> bool:
+    began, ended = life.start.time.utc_s, life.end.time.utc_s
+    if not life.from_start or began is None or ended is None:
+        return False
+    return any(first_s <= began and ended <= last_s for first_s, last_s in spans)
 
 
 def _is_kept(path: str, own: Mapping[str, Sequence[Event]], people: frozenset[str]) -> bool:

@@ -241,7 +241,7 @@ _CHANNEL_TITLES = {
 }
 _ENVELOPE_TITLES = {
     "cri": "CRI", "iso": "ISO stamps", "json": "JSON lines", "labels": "logcli", "kubectl-prefix": "kubectl --prefix",
-    "compose": "docker compose", "stern": "stern",
+    "compose": "docker compose", "stern": "stern", "gitlab": "GitLab job",
     "journal-short": "journalctl short", "journal-full": "journalctl short-full",
     "journal-iso": "journalctl short-iso", "journal-unix": "journalctl short-unix",
     "journal-monotonic": "journalctl short-monotonic", "rfc5424": "RFC 5424", "dmesg": "dmesg",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,43 @@ def test_a_fault_beside_the_run(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert cause_of(tmp_path, f"{PYTEST}===== 30 passed in 9.12s =====\n").startswith("gpu_oom")
+
+
+REFUSED = (
+    "INFO 04-02 {start} [api_server.py:1] vLLM API server version 0.11.0\n"
+    "INFO 04-02 {start} [core.py:77] Initializing a V1 LLM engine (v0.11.0) with config: model='acme/chat-14b'\n"
+    "ERROR 04-02 09:01:40 [core.py:600] EngineCore failed to start.\n"
+    "ERROR 04-02 09:01:40 [core.py:600] ValueError: No available memory for the cache blocks. Try increasing "
+    "`gpu_memory_utilization` when initializing the engine.\n"
+)
+
+
+def gitlab(count: str) -> str:
+    """A job's log with its sections: they lasted from 09:00:00 to 09:04:00 UTC."""
+    lines = ["section_start:1775120400:step_script\r\x1b[0K\x1b[36;1mExecuting the job script\x1b[0;m", "$ pytest e2e"]
+    lines += ["e2e/test_flags.py::test_no_room_is_refused PASSED    [100%]", count]
+    return "\n".join((*lines, "section_end:1775120640:step_script\r\x1b[0K\x1b[32;1mJob succeeded\x1b[0;m"))
+
+
+def stamped(count: str) -> str:
+    """The same, as runners since 17.0 print it."""
+    return "\n".join(f"2026-04-02T09:0{n}:00.120311Z 0{n}O {line}" for n, line in enumerate(gitlab(count).splitlines()))
+
+
+@pytest.mark.parametrize("job", [gitlab, stamped], ids=["sections", "with times"])
+@pytest.mark.parametrize(
+    ("count", "start", "cause"),
+    [
+        ("===== 1 passed in 190.12s (0:03:10) =====", "09:01:05", "healthy"),
+        ("===== 1 passed in 190.12s (0:03:10) =====", "08:41:05", "gpu_oom.kv_cache_startup"),
+        ("===== 1 failed in 190.12s (0:03:10) =====", "09:01:05", "gpu_oom.kv_cache_startup"),
+    ],
+    ids=["wanted", "it had run before", "the test failed"],
+)
+def test_a_server_that_tests_want_to_fail(tmp_path: Path, job: Callable[[str], str], count: str, start: str, cause: str) -> None:
+    """It started and ended while the tests ran, and they were content with it."""
+    (tmp_path / "server.log").write_text(REFUSED.format(start=start), encoding="utf-8")
+    assert cause_of(tmp_path, job(count)) == cause
 
 
 def test_a_prompt_in_an_engines_log_hides_nothing(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from .container import (
     autoheal,
     compose_prefix,
     cri,
+    gitlab_section,
     go_log,
     iso_prefix,
     klog,
@@ -88,6 +89,7 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     ("autoheal", autoheal),
     ("go-log", go_log),
     ("slurm", slurm),
+    ("gitlab", gitlab_section),
     ("process", process),
     ("vllm", vllm),
     ("sglang", sglang),
@@ -106,7 +108,7 @@ _BEGINS = {
     "kernel-unstamped": "[A-Za-z0-9]",
     "journal-full": "[A-Z]", "journal-unix": "1", "journal-note": "[░-]", "klog": "[A-Z]", "logrus": "t",
     "slog": "t", "gin": r"\[",
-    "autoheal": r"\d", "go-log": r"\d", "slurm": "s", "slurm-daemon": r"\[",
+    "autoheal": r"\d", "go-log": r"\d", "slurm": "s", "gitlab": "s", "slurm-daemon": r"\[",
     "process": r"\(", "sglang": r"\[", "c10": r"\[", "glog": "[IWEF]", "rank": r"\[", "uvicorn": "[A-Z]",
 }  # fmt: skip
 """How a text begins that has this envelope; those not named here are found anywhere in a line."""

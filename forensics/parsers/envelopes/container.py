@@ -70,12 +70,31 @@ def cri(text: str) -> Layer | None:
 
 
 def iso_prefix(text: str) -> Layer | None:
-    """An ISO stamp in front of any text: `kubectl logs --timestamps`, docker `-t`, shippers; in brackets Jenkins."""
+    """An ISO stamp in front of any text: `kubectl logs --timestamps`, docker `-t`, shippers; in brackets Jenkins.
+
+    GitLab's runner puts the stream behind it (`00O `, `01E+`; 17.0 and later, `FF_TIMESTAMPS`).
+    """
     begin = 1 if text.startswith("[") else 0
     if text[begin + 4 : begin + 5] != "-" or not text[begin : begin + 4].isdigit():
         return None
     found = _ISO_HEAD.match(text)
     stamp = stamps.iso(_BLANK_ZONE.sub(r"\1", found["stamp"]), "prefix") if found else None
+    if not found or not stamp:
+        return None
+    rest = found["rest"]
+    return Layer(rest[4:] if _GITLAB_STREAM.match(rest) else rest, stamp)
+
+
+_GITLAB_STREAM = re.compile(r"\d\d[OE][ +]")
+_SECTION = re.compile(
+    r"(?:section_(?:start|end):(?P<when>\d{10}):[\w.-]{1,100}(?:\[[^\]\r]{0,100}\])?\r?)+(?P<rest>.*)", re.DOTALL
+)
+
+
+def gitlab_section(text: str) -> Layer | None:
+    """`section_start:1774861200:step_script` in front of what a GitLab job prints: the stages of the job, dated."""
+    found = _SECTION.match(text) if text.startswith("section_") else None
+    stamp = stamps.instant(float(found["when"]), "gitlab", 1.0) if found else None
     return Layer(found["rest"], stamp) if found and stamp else None
 
 
