@@ -274,12 +274,12 @@ def _specification(case: Case, incident: Incident, facts: dict[str, Any]) -> Non
         facts["bystander"] = incident.container
     if spec is None and incident.entity:  # docker's state holds the settings too
         spec = next(iter(case.of_entity(case.of_kind("docker_state"), incident.entity)), None)
-    if spec is None:
-        return
-    limit = spec.fields.get("memory_limit_bytes")
-    if limit:
+    limit = spec.fields.get("memory_limit_bytes") if spec is not None else None
+    if limit := limit or _stated_limit(case, incident):
         facts["container_limit_kib"] = int(limit) // 1024
         facts["container_limit_gib"] = round(int(limit) / 1024**3, 2)
+    if spec is None:
+        return
     for name in ("gpus", "grace_s", "start_timeout_s"):
         if spec.fields.get(name) is not None:
             facts[name] = spec.fields[name]
@@ -287,6 +287,17 @@ def _specification(case: Case, incident: Incident, facts: dict[str, Any]) -> Non
         facts[f"{probe}_budget_s"] = seconds
     if spec.fields.get("shm_size_bytes") is not None:
         facts["shm_size_mib"] = int(spec.fields["shm_size_bytes"]) // 1024**2
+
+
+def _stated_limit(case: Case, incident: Incident) -> int | None:
+    """The limit in bytes that cgroup files state, where no others than the entity's can be meant."""
+    told = {
+        event.fields["memory_max_bytes"]
+        for event in case.of_kind("cgroup")
+        if isinstance(event.fields.get("memory_max_bytes"), int)
+        and (not (owner := case.entities.of(event)) or case.entities.same(owner, incident.entity))
+    }
+    return told.pop() if len(told) == 1 else None
 
 
 def _evidence(finding: Finding, facts: dict[str, Any]) -> None:

@@ -590,3 +590,14 @@ def test_the_size_of_a_volume_that_was_full(b: ModuleType, claims: dict[str, int
               capacity_bytes=gib << 30)  # fmt: skip
     found = w.diagnosis()
     assert (found.verdict.cause.id, found.key_facts.get("volume_capacity_gib")) == ("model_download", told)
+
+
+@pytest.mark.parametrize(("limits", "expected"), [((64,), 64.0), ((64, 64), 64.0), ((64, 24), None), ((), None)])
+def test_a_limit_that_only_a_cgroup_states(b: ModuleType, limits: tuple[int, ...], expected: float | None) -> None:
+    """Somebody printed `memory.max` inside the container; of several cgroups nobody knows which is the engine's."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 200)
+    for gib in limits:
+        w.add("shell.txt", None, f"memory.max = {gib << 30}", "cgroup", "cgroup", memory_max_bytes=gib << 30)
+    assert w.diagnosis().key_facts.get("container_limit_gib") == expected
