@@ -189,7 +189,7 @@ DERIVED: dict[str, Derived] = {
                 "commit_exhausted",
                 "hugepages_idle",
                 "kill_in_output",
-                "told_exit",
+                "told_end",
                 "foreign_code",
             ),
         ),

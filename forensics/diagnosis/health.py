@@ -9,10 +9,9 @@ from functools import partial
 import regex
 
 from ..model import Event, Finding, Role
-from ..parsers import mentions, notes
 from ..parsers.kernel_oom_lines import killed
 from ..parsers.records import MACHINE, unwrap
-from . import bystanders, impact, jobs, rank, rules, trends
+from . import bystanders, impact, jobs, rank, rules, told, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
 from .deaths import PROBE_KILLS
@@ -28,12 +27,6 @@ _ANSWERED = ("stop", "length", "all")
 _BAD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _WENT_WRONG = regex.compile(r"(?i)\bexit(?:ed with)?(?: code| status)[: ]+[1-9]|##\[error\]|\berror: ")
 """How a step fails behind one that went well."""
-_EXIT = regex.compile(
-    r"(?:(?i:\bexit(?:ed with)?[ -]?(?:code|status))|退出码|(?i:code (?:de )?(?:sortie|retour))|(?i:código de salida))"
-    r"\W{1,4}(?P<code>\d{1,3})\b"
-)
-_NO_FAULT = frozenset({0, 130, 143})
-"""Exit codes of what was done, or was asked to end."""
 
 
 def no_fault(case: Case) -> Incident:
@@ -58,7 +51,7 @@ def no_fault(case: Case) -> Incident:
     succeeded = list(_succeeded(case)) if len(working) == len(case.lives) else []  # all that is seen to run, works
     findings += succeeded
     doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
-    doubts += _told_exits(case)
+    doubts += told.ends(case)
     doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure", "slurm.accounting_failed"))
     doubts += case.named("ray.job_failed")
     doubts += _failed_rollouts(case)
@@ -179,27 +172,6 @@ def _failed_in_front(case: Case) -> Finding | None:
             fields = {"failed_requests": count, "http_status": max(set(status), key=status.count)}
             return conclude("requests_failed", events[0], fields)
     return None
-
-
-def _told_exits(case: Case) -> list[Finding]:
-    """How somebody says that it ended, beside a log that shows no end: that was cut before.
-
-    A status that says that it runs, and never ended, knows better.
-    """
-    if case.deaths or bystanders.seen_running(case):
-        return []
-    printed: dict[str, int] = {}
-    for event in case.events:
-        if event.stamps and event.channel != notes.CHANNEL:
-            place = event.locator
-            printed[place.source] = min(place.order, printed.get(place.source, place.order))
-    for event in case.of_kind("log"):
-        above = not event.stamps and event.locator.order < printed.get(event.locator.source, 0)
-        said = _EXIT.search(event.text) if above or event.channel == notes.CHANNEL else None
-        refers = mentions.REFERS.search(event.text.replace("--previous", ""))
-        if said is not None and not refers and (code := int(said["code"])) not in _NO_FAULT:
-            return [conclude("told_exit", event, {"exit_code": code})]
-    return []
 
 
 def _may_be_ours(case: Case, told: Finding) -> bool:

@@ -167,9 +167,18 @@ RUNNING = "NAME        READY   STATUS    RESTARTS   AGE\nchat-vllm-0   1/1     R
         ("The rollout ended the old pod with exit code 143, log:\n\n", {}, "healthy"),
         ("Is this the same as #4711 (exit code 137)? Log:\n\n", {}, "healthy"),
         ("Monitoring shows exit code 1, log:\n\n", {"pods__txt": RUNNING.format(0)}, "healthy"),
+        ("The chat server crashed this morning around 10:20, log of it:\n\n", {}, "insufficient_evidence"),
+        ("Der Pod ist heute Nacht abgestürzt, Log anbei.\n\n", {}, "insufficient_evidence"),
+        ("Has it crashed? Customers say so, here is the log:\n\n", {}, "healthy"),
+        ("It never crashed so far, is the memory growing:\n\n", {}, "healthy"),
+        ("The scanner found two \"engine crashed\" in this log:\n\n", {}, "healthy"),
+        ("Last month it died of a full disk, today's log:\n\n", {}, "healthy"),
         ("", {}, "healthy"),
     ],
-    ids=["said above the log", "in Chinese", "was asked to end", "another incident", "the status says that it runs", "nothing said"],
+    ids=[
+        "a code", "a code, in Chinese", "was asked to end", "another incident", "the status says that it runs",
+        "no code", "in German", "asked", "denied", "quoted", "another time", "nothing said",
+    ],
 )
 def test_an_end_that_only_a_person_tells_of(tmp_path: Path, said: str, beside: dict[str, str], cause: str) -> None:
     """The log was cut before the end: that it shows none proves nothing."""
