@@ -23,6 +23,7 @@ _OUTCOME = r"PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|RERUN"
 _BEGINS = regex.compile(
     r"=+ test session starts =+|(?:##\[group\]Run |[$>+] |\S+[$#] )?(?:uv run |poetry run |python3? -m )?pytest(?: .*)?"
     rf"|(?:{_OUTCOME}) \S+\.py::\S.*|\S+\.py::\S+ (?:{_OUTCOME})\b.*|-+ live log (?:call|setup|teardown) -+"
+    r"|(?:\S+\.py )?[.sxX]{3,}\s+\[ *\d+%\]"
     r"|=== RUN +Test\S*|test \S+ \.\.\. (?:ok|ignored|FAILED)|test_\w+ \([\w.]+\)(?: \.\.\. .*)?"
 )
 _PYTEST = regex.compile(
@@ -40,7 +41,7 @@ _LOST = regex.compile(
 _COUNT = regex.compile(r"(\d+) (passed|skipped|xfailed|xpassed)")
 ANCHORS = (
     "test session starts", "pytest ", ".py::", " live log ", "=== RUN ", " ... ok", " passed in ", " passed, ",
-    "test result: ", "ok  \t", "FAIL", " failed, ", " failed in ", " error in ", " errors in ",
+    "test result: ", "ok  \t", "FAIL", " failed, ", " failed in ", " error in ", " errors in ", "[100%]",
 )  # fmt: skip
 
 WINDOWS = (Window("Ran ", ("OK", "FAILED"), 4),)

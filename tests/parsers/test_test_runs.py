@@ -41,11 +41,12 @@ def cause_of(folder: Path, text: str, name: str = "ci.log") -> str:
         f"{PYTEST}=================== 30 passed, 1 xfailed in 9.12s ====================\n",
         f"{PYTEST}30 passed, 2 warnings in 71.03s (0:01:11)\n",
         "".join(f"2026-04-02T09:00:{n:02}.1200000Z {line}\n" for n, line in enumerate((PYTEST + "30 passed in 9.12s").split("\n"))),
+        f"tests/test_retry.py ......   [ 66%]\n...   [100%]\n{XID}\nERROR {OOM}\n9 passed in 3.20s\n",
         f"{UNITTEST}OK (skipped=1)\n",
         CARGO.format("ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.31s"),
         f"{GO}PASS\nok  \texample.org/watch\t0.044s\n",
     ],
-    ids=["pytest", "pytest -q", "in a CI job", "unittest", "cargo", "go"],
+    ids=["pytest", "pytest -q", "in a CI job", "only dots", "unittest", "cargo", "go"],
 )
 def test_a_run_that_passed(tmp_path: Path, text: str) -> None:
     """Its count is an event; what it printed is no evidence, and the run itself went well."""
