@@ -31,7 +31,7 @@ _ENDED = regex.compile(
 _UNSURE = regex.compile(
     r"(?i)\b(?:no|not|never|nothing|nobody|none|without|if|whether|would|could|may|might|will|until|unless|almost|nearly"
     r"|nicht|nie|kein\w*|ohne|wenn|ob|falls|könnte|wird|pas|jamais|sans|si|nunca|sin|não|nem|sem|не|ни|если)\b"
-    r"|n't\b|没|未|不|是否|如果|会|吗"
+    r"|n't\b|\b(?:expected|erwartet|attendu|esperado)\b|没|未|不|是否|如果|会|吗|预期"
 )
 _ANOTHER_TIME = regex.compile(
     r"(?i)\blast (?:week|month|year|time)\b|\b(?:letzte|vorige)\w* (?:woche|monat|jahr|mal)\b|上周|上个?月|上次|去年"

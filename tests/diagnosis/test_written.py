@@ -172,12 +172,13 @@ RUNNING = "NAME        READY   STATUS    RESTARTS   AGE\nchat-vllm-0   1/1     R
         ("Has it crashed? Customers say so, here is the log:\n\n", {}, "healthy"),
         ("It never crashed so far, is the memory growing:\n\n", {}, "healthy"),
         ("The scanner found two \"engine crashed\" in this log:\n\n", {}, "healthy"),
+        ("The old server exited with code 1 as expected, the new one:\n\n", {}, "healthy"),
         ("Last month it died of a full disk, today's log:\n\n", {}, "healthy"),
         ("", {}, "healthy"),
     ],
     ids=[
         "a code", "a code, in Chinese", "was asked to end", "another incident", "the status says that it runs",
-        "no code", "in German", "asked", "denied", "quoted", "another time", "nothing said",
+        "no code", "in German", "asked", "denied", "quoted", "wanted", "another time", "nothing said",
     ],
 )
 def test_an_end_that_only_a_person_tells_of(tmp_path: Path, said: str, beside: dict[str, str], cause: str) -> None:
