@@ -3,7 +3,8 @@
 A rule like `-a always,exit -F arch=b64 -S kill -k signals` writes records of one serial number: `SYSCALL` holds the
 sender and the arguments (hexadecimal; signed pids), each `OBJ_PID` a process that got the signal. They come as
 `/var/log/audit/audit.log` and `ausearch --raw` print them, with numbers, or interpreted (`ausearch -i`), with names and
-the machine's local time (audit 2.x-4.x; include/uapi/asm-generic/unistd.h for the numbers of the calls).
+the machine's local time (audit 2.x-4.x; include/uapi/asm-generic/unistd.h for the numbers of the calls). The journal of
+systemd keeps them without their serial number, one below the other (`audit[411]: SYSCALL arch=…`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from .records import Record
 
 LAYER = "audit"
 _RECORD = regex.compile(
-    r"(?:node=\S+ )?type=(?P<type>SYSCALL|OBJ_PID) msg=audit\((?P<when>[^()]{10,40}):(?P<serial>\d{1,12})\) ?: "
-    r"(?P<rest>.*)"
+    r"(?:(?:node=\S+ )?type=(?P<type>SYSCALL|OBJ_PID) msg=audit\((?P<when>[^()]{10,40}):(?P<serial>\d{1,12})\) ?:"
+    r"|(?P<type>SYSCALL|OBJ_PID)) (?P<rest>\w+=.*)"
 )
 _FIELD = regex.compile(r"(?<!\S)(?P<name>\w+)=(?:\"(?P<value>[^\"]*)\"|(?P<value>\S+))")
 _DAY = regex.compile(r"(?P<a>\d\d)/(?P<b>\d\d)/(?P<year>(?:20)?\d\d) (?P<hms>[\d:.]+)")
@@ -74,9 +75,12 @@ def _target(call: Fields, objects: Sequence[Fields]) -> tuple[str, str]:
 def assemble(channel: str, records: Sequence[Record], source: str) -> Assembled:
     """One line of the host a signal that ends processes, at the `SYSCALL`; it states sender, signal and target."""
     found: dict[str, list[tuple[Record, regex.Match[str]]]] = {}
+    serial = ""
     for record in records:
-        if (match := _RECORD.fullmatch(record.text)) is not None:
-            found.setdefault(match["serial"], []).append((record, match))
+        match = _RECORD.fullmatch(record.text)
+        if match is not None and (match["serial"] or record.ident == "audit"):
+            serial = match["serial"] or (f"line {record.line}" if match["type"] == "SYSCALL" else serial)
+            found.setdefault(serial, []).append((record, match))
     events: list[Event] = []
     for group in found.values():
         parts = [(record, match, _fields(match["rest"])) for record, match in group]
@@ -85,7 +89,7 @@ def assemble(channel: str, records: Sequence[Record], source: str) -> Assembled:
             if match["type"] != "SYSCALL" or not (signal := _signal(call)):
                 continue
             pid, comm = _target(call, objects)
-            stamp = _stamp(match["when"])
+            stamp = _stamp(match["when"] or "")
             text = (
                 f"audit: auid {call.get('auid', '?')} uid {call.get('uid', '?')} {call.get('exe', '?')} sent {signal}"
                 f" to pid {pid or '?'}{f' ({comm})' if comm else ''}"
@@ -95,5 +99,5 @@ def assemble(channel: str, records: Sequence[Record], source: str) -> Assembled:
     return Assembled(tuple(events), frozenset(event.locator.line for event in events))
 
 
-ANCHORS = ("type=SYSCALL", "type=OBJ_PID")
+ANCHORS = ("type=SYSCALL", "type=OBJ_PID", "SYSCALL arch=", "OBJ_PID opid=")
 PLAIN, HOST = (Dialect(channel, anchors=ANCHORS, assemble=partial(assemble, channel)) for channel in ("plain", "host"))

@@ -33,6 +33,12 @@ def call(
     return f"{head}\n{TARGET.format(serial=4711, comm=target)}\n" if target else f"{head}\n"
 
 
+def journal() -> str:
+    """journald's own copy: no serial numbers, the journal's times."""
+    lines = [line.partition(": ")[2] for line in call().splitlines()]
+    return f"Apr 02 09:00:00 gpu-node-7 audit[90117]: SYSCALL {lines[0]}\nApr 02 09:00:00 gpu-node-7 audit: OBJ_PID {lines[1]}\n"
+
+
 def read(folder: Path, text: str) -> pipeline.Reading:
     (folder / "engine.log").write_text(ENGINE, encoding="utf-8")
     (folder / "signals.txt").write_text(text, encoding="utf-8")
@@ -50,6 +56,13 @@ def test_who_sent_it_to_whom(tmp_path: Path, text: str) -> None:
     assert (sent.fields["victim_pid"], sent.fields["signal"]) == (48213, "SIGKILL")
     assert sent.fields.get("killer_auid") == 1042 or sent.fields.get("user") == "ann"
     assert sent.time.utc_s == 1775120400.217
+    assert pipeline.judge(reading).diagnosis.verdict.cause.id == "external_sigkill"
+
+
+def test_the_journal_keeps_them_too(tmp_path: Path) -> None:
+    reading = read(tmp_path, journal())
+    (sent,) = [f for f in reading.findings if f.signature == "host.audited_kill"]
+    assert (sent.fields["victim_pid"], sent.fields["victim_comm"]) == (48213, "VLLM::EngineCor")
     assert pipeline.judge(reading).diagnosis.verdict.cause.id == "external_sigkill"
 
 
