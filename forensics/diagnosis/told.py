@@ -22,7 +22,7 @@ _EXIT = regex.compile(
 _NO_FAULT = frozenset({0, 130, 143})
 """Exit codes of what was done, or was asked to end."""
 _ENDED = regex.compile(
-    r"(?i)\b(?:crashed|died|(?:got|was|were) (?:oom-?)?killed|went down|oom-?killed"
+    r"(?i)\b(?:crashed|died|(?:got|was|were) (?:oom-?)?killed|went down|oom-?killed|oom(?:ed|'d)|went oom"
     r"|restarted (?:once|twice|\d+ ?(?:x|times)|itself|by itself|on its own|overnight)"
     r"|abgestürzt|gestorben|abgeschmiert|von (?:selbst|allein) neu gestartet"
     r"|(?:a|est) (?:planté|crashé)e?|se (?:cayó|murió)|caiu|morreu|упал[аио]?)\b"
