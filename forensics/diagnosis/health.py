@@ -57,6 +57,7 @@ def no_fault(case: Case) -> Incident:
     doubts += _failed_rollouts(case)
     doubts += filter(None, [serving.unexplained_failures(case), None if stopped or planned else _failed_in_front(case)])
     doubts += filter(partial(_ended_ours, case), case.named(*PROBE_KILLS, "k8s.evicted"))
+    doubts += () if stopped or planned else filter(partial(_was_replica, case), case.named("k8s.pod_gone"))
     findings += doubts
     healthy = bool(working or stopped or planned or flat or succeeded or scraped)
     healthy = healthy and not bystanders.restarted(case) and not doubts
@@ -85,6 +86,8 @@ def _succeeded(case: Case) -> Iterator[Finding]:
     """What a program says of itself that had something to do and has done it: a batch job, a run of tests."""
     found = [conclude("job_succeeded", job.event, job.fields, (job,)) for job in case.named("ray.job_succeeded")]
     found += [conclude("job_succeeded", run, run.fields) for run in case.of_kind("test_run", "job_done")]
+    ended = [job for job in case.named(jobs.COMPLETED) if any(jobs.completed((job,), life) for life in case.lives)]
+    found += [conclude("job_succeeded", job.event, job.fields, (job,)) for job in ended[:1]]
     for done in found:
         place = done.locator
         behind = (e for e in case.events if e.locator.source == place.source and e.locator.order > place.order)
@@ -172,6 +175,11 @@ def _failed_in_front(case: Case) -> Finding | None:
             fields = {"failed_requests": count, "http_status": max(set(status), key=status.count)}
             return conclude("requests_failed", events[0], fields)
     return None
+
+
+def _was_replica(case: Case, gone: Finding) -> bool:
+    """True for a pod that somebody still knew, and that was called as one which is at work now."""
+    return any(bystanders.are_alike(f"pod:{gone.fields['pod']}", life.entity) for life in case.lives)
 
 
 def _may_be_ours(case: Case, told: Finding) -> bool:

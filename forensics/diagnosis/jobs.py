@@ -48,6 +48,7 @@ def facts_of(deaths: Iterable[Death], told: Iterable[Event], named: str) -> dict
     return found
 
 
+COMPLETED = "slurm.accounting_completed"
 HEADER = "slurm.job_header"
 """The line with which a batch script begins its output. Other programs have jobs too, and say when one starts."""
 
@@ -95,6 +96,11 @@ def bears(sources: Iterable[str], job: str) -> bool:
     """True when one of the files has the number of the job in its name."""
     number = regex.compile(rf"(?<!\d){job}(?!\d)")
     return bool(job) and any(number.search(source.rpartition("/")[2]) for source in sources)
+
+
+def completed(ends: Iterable[Finding], life: Life) -> bool:
+    """True for the run of a job of which the scheduler's accounting says that it ended well."""
+    return any(job == life.job or bears(life.sources, job) for job in map(job_of, ends) if job)
 
 
 def is_of_another(job: str, known: Iterable[str], life: Life) -> bool:

@@ -9,13 +9,14 @@ from functools import partial
 import regex
 
 from ..model import Event, Finding, Locator, Role
-from . import bystanders, rank, rules, saturated, unowned
+from . import bystanders, jobs, rank, rules, saturated, unowned
 from . import evidence as evidence_stage
 from .case import Case
 from .deaths import ONE_INCIDENT_S, RESTART_S
 from .entities import ENGINE_COMM
 from .health import broke_before_stop, outlived
 from .judge import Judged, assemble, judge
+from .leading import is_slow_stop
 from .model import Confidence, Death, Incident, Life
 from .raised import raised
 from .rules import serving
@@ -61,9 +62,13 @@ def _fault(faults: Sequence[Finding], case: Case) -> Incident | None:
 
 
 def long_after(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
-    """A KV cache that is full long after the last end: the service overcame that one, and the present leads."""
-    last_s = max((death.time_s or 0.0 for incident in known for death in incident.deaths), default=0.0)
-    found = saturated.for_long(case, last_s + ONE_INCIDENT_S) if last_s else None
+    """A KV cache that is full long after the last end: the service overcame that one, and the present leads.
+
+    What was told to stop, and killed because it was slow, was not ailing: after it, at once.
+    """
+    ends = [(death.time_s or 0.0, is_slow_stop(incident)) for incident in known for death in incident.deaths]
+    since_s = max((end_s + (0.0 if stopped else ONE_INCIDENT_S) for end_s, stopped in ends if end_s), default=0.0)
+    found = saturated.for_long(case, since_s) if since_s else None
     if found is not None:
         yield _alone(case, "kv_saturation", *found)
 
@@ -80,6 +85,8 @@ def _survived(case: Case, finding: Finding) -> bool:
     event = finding.event
     logs = [life for life in case.lives if life.holds(event)]
     if len(case.lives) > len(logs) and any(bystanders.went_on(life) for life in logs):
+        return True
+    if case.lives and all(jobs.completed(case.named(jobs.COMPLETED), life) for life in case.lives):
         return True
     if finding.signature == "nvidia.xid_application" and _of_some_script(case, event):
         return True

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..model import Event, Finding
-from . import bystanders
+from . import bystanders, jobs
 from .case import Case
 from .deaths import may_have_ended
 from .entities import GENERIC_COMM
-from .model import Death
+from .model import Death, Life
 from .rank import is_anybodys
 
 NEAR_S = 3600.0
@@ -26,7 +26,9 @@ def is_strangers(case: Case, death: Death, others: Sequence[Death]) -> bool:
     `others` are all ends that may count. Only where a run, or another end, is known: else it is all that there is.
     """
     kills = [event for event in death.witnesses if event.kind == "kernel_oom"]
-    if not kills or len(kills) < len(death.witnesses) or not all(may_be_anybodys(case, kill) for kill in kills):
+    if not kills or not all(may_be_anybodys(case, kill) for kill in kills):
+        return False
+    if not all(event in kills or _is_of_another_job(case, event) for event in death.witnesses):
         return False
     if all(fits_no_run(case, kill) for kill in kills):
         return True
@@ -38,8 +40,13 @@ def is_strangers(case: Case, death: Death, others: Sequence[Death]) -> bool:
 
 def fits_no_run(case: Case, kill: Event) -> bool:
     """True for the kill of an unidentified process that ended none of the runs whose logs are here."""
-    ours = any(may_have_ended(life, kill) and not bystanders.runs_on(case, life.entity) for life in case.lives)
+    ours = any(may_have_ended(life, kill) and not _is_well(case, life) for life in case.lives)
     return bool(case.lives) and not ours and may_be_anybodys(case, kill)
+
+
+def _is_well(case: Case, life: Life) -> bool:
+    """True for a run that still goes on, or a job that ended well, as a status says."""
+    return bystanders.runs_on(case, life.entity) or jobs.completed(case.named(jobs.COMPLETED), life)
 
 
 def is_nobodys_fault(case: Case, fault: Finding) -> bool:
@@ -52,6 +59,12 @@ def may_be_anybodys(case: Case, kill: Event) -> bool:
     """True for a victim whose name says no more than that Python ran there, in a container that nothing else names."""
     generic = GENERIC_COMM.fullmatch(str(kill.fields.get("victim_comm", "")))
     return generic is not None and bystanders.is_unidentified(case, case.entities.of(kill))
+
+
+def _is_of_another_job(case: Case, told: Event) -> bool:
+    """True for what a scheduler says of a job that none of the engines was."""
+    job = jobs.job_of(told)
+    return bool(job and case.lives) and all(jobs.is_of_another(job, case.jobs, life) for life in case.lives)
 
 
 def _is_dated(event: Event) -> bool:

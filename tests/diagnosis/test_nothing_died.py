@@ -1072,3 +1072,21 @@ def test_a_scrape_of_an_engine_at_work(
         w.add("pods.txt", None, f"pod {b.POD} Running", "pod_status", "k8s", Scope(pod=b.POD), phase="Running",
               restart_count=restarts)  # fmt: skip
     assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("gone", "stops", "cause"), [
+    ("chat-6f9c7d5b8-zzzzz", False, "insufficient_evidence"), ("shop-6f9c7d5b8-zzzzz", False, "healthy"),
+    ("chat-6f9c7d5b8-zzzzz", True, "healthy"),
+])  # fmt: skip
+def test_a_replica_that_is_gone(b: ModuleType, gone: str, stops: bool, cause: str) -> None:
+    """Somebody asked for the log of a pod that the API server knows no more: its successor's log tells nothing of it."""
+    w = b.World()
+    w.start("a", 0, Scope(pod=b.POD))
+    w.answer("a", 3600, scope=Scope(pod=b.POD))
+    w.add("kubectl.txt", None, f'Error from server (NotFound): pods "{gone}" not found', channel="k8s", scope=Scope(pod=gone))
+    if stops:
+        w.start("b", -900, Scope(pod=gone))
+        w.answer("b", -30, scope=Scope(pod=gone))
+        w.add("b", -20, "Shutting down FastAPI HTTP server.", scope=Scope(pod=gone))
+        w.add("b", -19, "Application shutdown complete.", scope=Scope(pod=gone))
+    assert verdict(w)[0] == cause

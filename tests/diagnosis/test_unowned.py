@@ -212,3 +212,31 @@ def test_a_pods_status_tells_of_its_last_end(b: ModuleType) -> None:
           message="Pod was terminated in response to imminent node shutdown.")  # fmt: skip
     causes = [incident.hypotheses[0].cause.id for incident in w.diagnosis().incidents]
     assert causes == ["external_sigkill", "host_oom.container_limit"]
+
+
+@pytest.mark.parametrize(("state", "cause"), [("COMPLETED      0:0", "healthy"), ("FAILED      0:9", "host_oom.container_limit")])
+def test_a_job_that_ended_well(b: ModuleType, state: str, cause: str) -> None:
+    """The accounting lists a job of somebody else that ran out of memory, and the kernel its kill, at an open time."""
+    w = b.World()
+    w.start("slurm-40122_1.out", 0)
+    w.answer("slurm-40122_1.out", 600)
+    w.add("sacct.txt", None, f"40122_1              label  {state}   00:41:10", channel="host", job="40122_1")
+    w.add("sacct.txt", None, "40119              train  OUT_OF_MEMORY      0:125   00:12:02", channel="host", job="40119")
+    somebodys_kill(w, b.at(None), "python")
+    assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("of_new", "cause"), [(True, "kv_saturation"), (False, "external_sigkill")])
+def test_a_full_cache_after_a_slow_stop(b: ModuleType, of_new: bool, cause: str) -> None:
+    """The old pod was told to stop, and killed; what its successor suffers hours later is what is asked about."""
+    w = b.World()
+    old, new = Scope(pod=b.POD), Scope(pod="chat-6f9c7d5b8-zzzzz")
+    w.start("a", 0, old)
+    w.answer("a", 70, scope=old)
+    w.event("events", 300, "Killing", "Stopping container vllm")
+    w.exited("describe.txt", 331, 137)
+    w.start("b", 400, new)
+    w.answer("b", 9000, scope=new)
+    full_s = 7200.0 if of_new else 80.0
+    w.series("kv_cache_usage_pct", [(full_s + 3 * i, 99.5) for i in range(60)], *(("b", new) if of_new else ("a", old)))
+    assert verdict(w)[0] == cause
