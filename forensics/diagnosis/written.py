@@ -24,6 +24,11 @@ HISTORY_S = 14 * DAY_S
 """Who starts a run this long after the day of a text is not who the text is about."""
 _DATES = frozenset({StampForm.INSTANT, StampForm.LOCAL, StampForm.YEARLESS})
 """Stamps that print a day."""
+_HISTORY = "history"
+_REMEMBERED = frozenset({
+    "container_started", "container_terminated", "container_state", "docker_state", "k8s_first_seen",
+})  # fmt: skip
+"""What a status remembers of days before: it is no log of them."""
 _DATE = regex.compile(r"(?<!\d)20\d\d-[01]\d-[0-3]\d(?!\d)")
 _TODAY = regex.compile(r"(?i)\b(?:today|this (?:morning|afternoon|evening)|tonight|heute)\b|今天|今日|오늘")
 
@@ -39,7 +44,8 @@ def by_people(sources: Iterable[Source]) -> frozenset[str]:
 def of_another_day(sources: Iterable[Source], events: Sequence[Event], lives: Sequence[Life]) -> frozenset[str]:
     """Paths of the texts whose lines are weeks older than an engine at work, where nothing else is of their day.
 
-    A text whose stamps bear no year has to print it somewhere: else nobody knows which day it is of.
+    A text whose stamps bear no year has to print it somewhere: else nobody knows which day it is of. Where it pastes
+    lines without a day, the days that it names are theirs.
     """
     people = by_people(sources)
     own: dict[str, list[Event]] = {source.path: [] for source in sources}
@@ -122,10 +128,14 @@ def _apart(event: Event, day_s: float) -> float:
 def _is_history(path: str, told: Sequence[Event], events: Iterable[Event], lives: Iterable[Life]) -> bool:
     dated = [event for event in told if _is_dated(event)]
     working = [life for life in lives if path not in life.sources and life.last_activity is not None]
-    if not dated or not working or not all(_has_year(event, told) for event in dated):
+    if not working or not all(_has_year(event, told) for event in dated):
         return False
-    first_s, last_s = min(map(_moment, dated)), max(map(_moment, dated))
-    others = (_moment(e) for e in events if e.locator.source != path and _is_dated(e))
+    undated = (event for event in told if event.kind != _HISTORY)
+    days = [_moment(event) for event in dated] or [day_s for event in undated for day_s in _days(event.raw)]
+    if not days:
+        return False
+    first_s, last_s = min(days), max(days)
+    others = (_moment(e) for e in events if e.locator.source != path and _is_dated(e) and e.kind not in _REMEMBERED)
     later = any(_moment(life.start) - last_s > HISTORY_S for life in working)
     return later and not any(first_s - DAY_S < moment < last_s + HISTORY_S for moment in others)
 
@@ -133,7 +143,7 @@ def _is_history(path: str, told: Sequence[Event], events: Iterable[Event], lives
 def as_talk(events: Iterable[Event], paths: frozenset[str]) -> list[Event]:
     """The events, those of some files no longer taken for what they tell of, nor for words of today."""
     return [
-        replace(event, kind="history", channel=notes.CHANNEL) if event.locator.source in paths else event
+        replace(event, kind=_HISTORY, channel=notes.CHANNEL) if event.locator.source in paths else event
         for event in events
     ]
 

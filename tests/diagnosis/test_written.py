@@ -60,6 +60,22 @@ def test_a_kill_in_a_review_of_an_old_incident_is_no_doubt(tmp_path: Path) -> No
     assert cause_of(tmp_path, review__md=written, today__log=at_work("2026-02-12")) != "healthy"
 
 
+@pytest.mark.parametrize(("today", "healthy"), [("2026-08-19", True), ("2026-02-12", False)])
+def test_a_review_whose_lines_bear_no_day(tmp_path: Path, today: str, healthy: bool) -> None:
+    """The days that it names are those of what it pastes; a status of then, which lies beside it, is a memory."""
+    kill = "Memory cgroup out of memory: Killed process 51377 (VLLM::EngineCor) total-vm:61213004kB, anon-rss:20104112kB"
+    written = DRAFT.format(date="2026-02-11", xid=f"[1204411.883990] {kill}, file-rss:80120kB, shmem-rss:0kB", dead="")
+    status = (
+        "Name:             chat-0\nNamespace:        llm\nContainers:\n  vllm:\n    State:          Waiting\n"
+        "      Reason:       CrashLoopBackOff\n    Last State:     Terminated\n      Reason:       OOMKilled\n"
+        "      Exit Code:    137\n      Started:      Wed, 11 Feb 2026 02:31:18 +0100\n"
+        "      Finished:     Wed, 11 Feb 2026 02:41:07 +0100\n    Ready:          False\n    Restart Count:  6\n"
+    )
+    log = "".join(f"{today}T10:12:59Z {line}" for line in at_work(today).splitlines(keepends=True))
+    found = cause_of(tmp_path, review__md=written, then__txt=status, today__log=log)
+    assert (found == "healthy") is healthy
+
+
 @pytest.mark.parametrize(
     ("written", "log"),
     [
