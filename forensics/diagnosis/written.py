@@ -30,6 +30,10 @@ _REMEMBERED = frozenset({
 })  # fmt: skip
 """What a status remembers of days before: it is no log of them."""
 _DATE = regex.compile(r"(?<!\d)20\d\d-[01]\d-[0-3]\d(?!\d)")
+_REVIEW = regex.compile(
+    r"(?i)(?<![a-z])(?:post-?mortem|incident|retrospective|review|rca|inc-?\d+)(?![a-z])|复盘|事故|障害報告|ポストモーテム"
+)
+"""How a text calls itself that is written when an incident is over."""
 _TODAY = regex.compile(r"(?i)\b(?:today|this (?:morning|afternoon|evening)|tonight|heute)\b|今天|今日|오늘")
 
 
@@ -130,14 +134,22 @@ def _is_history(path: str, told: Sequence[Event], events: Iterable[Event], lives
     working = [life for life in lives if path not in life.sources and life.last_activity is not None]
     if not working or not all(_has_year(event, told) for event in dated):
         return False
-    undated = (event for event in told if event.kind != _HISTORY)
-    days = [_moment(event) for event in dated] or [day_s for event in undated for day_s in _days(event.raw)]
+    days = [_moment(event) for event in dated] or _days_of_review(path, told)
     if not days:
         return False
     first_s, last_s = min(days), max(days)
     others = (_moment(e) for e in events if e.locator.source != path and _is_dated(e) and e.kind not in _REMEMBERED)
     later = any(_moment(life.start) - last_s > HISTORY_S for life in working)
     return later and not any(first_s - DAY_S < moment < last_s + HISTORY_S for moment in others)
+
+
+def _days_of_review(path: str, told: Sequence[Event]) -> list[float]:
+    """The days that a review of an incident names, which calls itself one and does not speak of today."""
+    own = [event for event in told if event.kind != _HISTORY]
+    head = " ".join([path, *(event.raw[:200] for event in sorted(own, key=lambda e: e.locator.order)[:3])])
+    if not _REVIEW.search(head) or any(_TODAY.search(event.raw) for event in own):
+        return []
+    return [day_s for event in own for day_s in _days(event.raw)]
 
 
 def as_talk(events: Iterable[Event], paths: frozenset[str]) -> list[Event]:

@@ -74,6 +74,8 @@ def test_a_review_whose_lines_bear_no_day(tmp_path: Path, today: str, healthy: b
     log = "".join(f"{today}T10:12:59Z {line}" for line in at_work(today).splitlines(keepends=True))
     found = cause_of(tmp_path, review__md=written, then__txt=status, today__log=log)
     assert (found == "healthy") is healthy
+    asks = written.replace("# Incident review: loss of node amber-3", "It died this morning. Upgraded lately.")
+    assert cause_of(tmp_path, review__md=asks, then__txt=status, today__log=log) != "healthy"
 
 
 @pytest.mark.parametrize(
