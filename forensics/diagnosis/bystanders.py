@@ -15,9 +15,9 @@ from ..model import Event, StampForm
 from ..signatures.model import ENGINES
 from .case import Case
 from .deaths import LINGER_S
-from .entities import CLUSTER_NAME, ENGINE_PROGRAM, may_run_engine, serves, shown_as_engine, words_of
+from .entities import CLUSTER_NAME, ENGINE_PROGRAM, NO_ENGINE, may_run_engine, serves, shown_as_engine, words_of
 from .model import Life
-from .placing import NO_ENGINE, workload_of
+from .placing import workload_of
 
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",

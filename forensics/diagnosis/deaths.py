@@ -13,7 +13,7 @@ import regex
 
 from ..model import Event, Finding, Role
 from . import jobs, sidecars, witnesses
-from .entities import ENGINE_COMM, LOG_CHANNELS, Entities
+from .entities import ENGINE_COMM, ENGINE_PROGRAM, LOG_CHANNELS, NO_ENGINE, Entities
 from .model import Death, Life
 from .nodes import Nodes
 
@@ -243,8 +243,12 @@ def _gap(draft: _Draft, when: float | None, uncertainty_s: float, is_kill: bool)
 def _only_run(event: Event, lives: Sequence[Life], pasted: Set[str]) -> str:
     """The only engine there is, for a container's state or event that was pasted without the name of its pod.
 
-    Where there is no log, `pasted` has the containers of which pasted events speak.
+    Where there is no log, `pasted` has the containers of which pasted events speak. What lies in a file that is named
+    after a store or a gateway is theirs.
     """
+    file = event.locator.source.rpartition("/")[2].lower()
+    if NO_ENGINE.search(file) and not ENGINE_PROGRAM.search(file):
+        return ""
     names = {life.entity for life in lives} or pasted if event.kind in _STATES or _is_nameless(event) else frozenset()
     return next(iter(names)) if len(names) == 1 else ""
 

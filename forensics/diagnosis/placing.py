@@ -14,7 +14,7 @@ from ..parsers import prose
 from ..sources import REPLICA
 from . import entities as entity_stage
 from . import placing_kills as kills
-from .entities import CLUSTER_NAME, ENGINE_CHANNELS, LOG_CHANNELS, Entities, may_run_engine, names_of, stated
+from .entities import CLUSTER_NAME, ENGINE_CHANNELS, LOG_CHANNELS, NO_ENGINE, Entities, may_run_engine, names_of, stated
 from .placing_kills import KILL_S, Log
 
 _HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
@@ -32,11 +32,6 @@ SETTLED_S = 60.0
 MIN_REPORTS = 3
 """So many reports of an engine tell it from another one."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
-NO_ENGINE = regex.compile(
-    r"(?<![a-z])(?:gateway|proxy|ingress|router|envoy|nginx|haproxy|traefik|istio|kong|apisix|litellm|redis|postgres\w*|mysql|mongo\w*|minio|qdrant|milvus|kafka"
-    r"|rabbitmq|frontend|web|ui|cron|backup|exporter|operator|controller|scheduler|autoscaler|jupyter\w*|notebook)(?![a-z])"
-)
-"""Words in the names of pods that stand beside an engine and are none."""
 
 
 def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:

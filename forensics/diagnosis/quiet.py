@@ -25,6 +25,10 @@ from .rules.series import rising
 INTERNAL_ERROR = 500
 """What a web framework answers for an exception that nobody caught."""
 
+_REBOOTS = frozenset({
+    "k8s.node_rebooted", "kernel.reboot", "k8s.node_shutdown", "kubelet.shutdown", "systemd.shutdown",
+})  # fmt: skip
+"""What a maintenance does to a node once it is empty."""
 _INTERPRETER = regex.compile(r"python[\d.]*")
 """What a script is called that gives itself no name; engines of today name their processes."""
 
@@ -94,7 +98,24 @@ def _survived(case: Case, finding: Finding) -> bool:
         return True
     if event.kind == "kernel_oom" and unowned.fits_no_run(case, event):
         return True
+    if _is_after_all(case, event) or (finding.signature in _REBOOTS and _was_drained(case)):
+        return True
     return bystanders.is_elsewhere(case, event) or bystanders.is_past(case, event) or outlived(case, event)
+
+
+def _was_drained(case: Case) -> bool:
+    """True where a node was cordoned or drained, and all that ended was stopped in an orderly way."""
+    return any(case.named("k8s.drain")) and bool(case.deaths) and all(death.graceful for death in case.deaths)
+
+
+def _is_after_all(case: Case, fault: Event) -> bool:
+    """True for what happened when every engine had been stopped: a node is rebooted after it was drained."""
+    begins = fault.time.earliest_s if fault.time.utc_s is not None else 0.0
+    return bool(case.lives) and all(
+        life.shutdown is not None and life.fatal is None and life.end.time.utc_s is not None
+        and life.end.time.latest_s < begins
+        for life in case.lives
+    )
 
 
 def _of_some_script(case: Case, fault: Event) -> bool:

@@ -36,8 +36,9 @@ _REPLY = regex.compile(
 )
 _EVICTING = regex.compile(r"evicting pod (?:(?P<namespace>[\w-]+)/)?(?P<name>[\w.-]+)(?: \(.*)?")
 _MORE = regex.compile(
-    r"[Ww]arning: .*|WARNING: .*|There are pending nodes to be drained:|\s+[\w.-]+|error when evicting pods? .*|"
-    r"Flag --\S+ has been deprecated.*|pods? \"?[\w.-]+\"? deleted.*|rollout history.*"
+    r"[Ww]arning: .*|WARNING: .*|There are pending nodes to be drained:|\s+[\w.-]+|error when evicting pods?\b.*|"
+    r"Flag --\S+ has been deprecated.*|pods? \"?[\w.-]+\"? deleted.*|rollout history.*|"
+    r"(?:\S+ ?)?[$#>] (?:kubectl|oc) .*"
 )
 
 

@@ -240,3 +240,36 @@ def test_a_full_cache_after_a_slow_stop(b: ModuleType, of_new: bool, cause: str)
     full_s = 7200.0 if of_new else 80.0
     w.series("kv_cache_usage_pct", [(full_s + 3 * i, 99.5) for i in range(60)], *(("b", new) if of_new else ("a", old)))
     assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("file", "cause"), [
+    ("redis-describe.txt", "healthy"), ("describe.txt", "host_oom.container_limit"),
+    ("vllm-router-describe.txt", "host_oom.container_limit"),
+])  # fmt: skip
+def test_a_piece_of_a_status_in_a_file_named_after_something_else(b: ModuleType, file: str, cause: str) -> None:
+    """The state of a container without its pod is the only engine's, but not where its file names a store."""
+    w = b.World()
+    w.start("chat.log", 0)
+    w.answer("chat.log", 3600)
+    w.add(file, 600, "container terminated: reason=OOMKilled exit_code=137", "container_terminated", "k8s", Scope(),
+          reason="OOMKilled", exit_code=137, finished_s=b.T0 + 600)  # fmt: skip
+    assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("ordered", "cause"), [(True, "healthy"), (False, "external_sigkill")])
+def test_a_drained_node_is_rebooted(b: ModuleType, ordered: bool, cause: str) -> None:
+    """Who has emptied a node for maintenance reboots it; that the clocks leave the order open changes nothing."""
+    w = b.World()
+    scope = Scope(pod=b.POD)
+    w.start("a", 0, scope)
+    w.answer("a", 300, scope=scope)
+    w.add("a", 301, "Shutting down FastAPI HTTP server.", scope=scope)
+    w.add("a", 302, "Application shutdown complete.", scope=scope)
+    w.exited("describe.txt", 303, 0, "Completed")
+    node = Scope(host="gpu-node-7")
+    reboot = "Rebooted: Node gpu-node-7 has been rebooted, boot id: 7b1a0a3e-3f7c-4dd0-9df2-1d1c5e8a2f60"
+    w.add("events", b.at(-600, 86_400.0), reboot, "k8s_event", "k8s", node, reason="Rebooted")
+    if ordered:
+        cordon = "NodeNotSchedulable: Node gpu-node-7 status is now: NodeNotSchedulable"
+        w.add("events", b.at(-900, 86_400.0), cordon, "k8s_event", "k8s", node, reason="NodeNotSchedulable")
+    assert verdict(w)[0] == cause

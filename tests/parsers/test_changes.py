@@ -95,6 +95,18 @@ def test_replies() -> None:
     assert form_of(REPLIES) == "k8s.reply"
 
 
+def test_a_drain_below_its_command() -> None:
+    """The command, an eviction that a budget held up, and what was done in the end."""
+    text = (
+        "$ kubectl drain gpu-node-7 --ignore-daemonsets --timeout=15m\nnode/gpu-node-7 cordoned\n"
+        "Warning: ignoring DaemonSet-managed Pods: kube-system/cilium-7xk2p\nevicting pod llm/chat-0\n"
+        'error when evicting pods/"chat-0" -n "llm" (will retry after 5s): Cannot evict pod as it would violate the '
+        "pod's disruption budget.\nevicting pod llm/chat-0\npod/chat-0 evicted\nnode/gpu-node-7 drained\n"
+    )
+    verbs = [event.fields["verb"] for event in kubectl_replies.read(text, "x").events]
+    assert (form_of(text), verbs) == ("k8s.reply", ["cordoned", "evicted", "evicted", "evicted", "drained"])
+
+
 @pytest.mark.parametrize("text", [
     "INFO 11-18 02:41:07 [core.py:710] deployment.apps/x restarted\n",
     "the rollout of deployment chat-7b took long\nand then it stopped\n",
