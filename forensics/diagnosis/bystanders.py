@@ -16,7 +16,7 @@ from ..signatures.model import ENGINES
 from .case import Case
 from .deaths import LINGER_S
 from .entities import CLUSTER_NAME, ENGINE_PROGRAM, NO_ENGINE, may_run_engine, serves, shown_as_engine, words_of
-from .model import Life
+from .model import Death, Life
 from .placing import workload_of
 
 _NAMED = (
@@ -220,6 +220,17 @@ def is_shaky(case: Case, event: Event) -> bool:
     return any(
         stamp.form is StampForm.YEARLESS and case.shaky(event.locator.source, stamp.layer) for stamp in event.stamps
     )
+
+
+def is_stale(case: Case, death: Death) -> bool:
+    """An exit that only a status remembers, days before everything else: a service that works since is no incident."""
+    if death.life is not None or not death.time_s:
+        return False
+    if death.witnesses and all(is_shaky(case, event) for event in death.witnesses):
+        return False  # its year is a guess
+    working = [life.last_activity for life in case.lives if life.last_activity is not None]
+    long_after_s = death.time_s + LONG_PAST_S
+    return any(event.time.utc_s is not None and event.time.utc_s > long_after_s for event in working)
 
 
 def tells_of_one(case: Case, event: Event) -> bool:

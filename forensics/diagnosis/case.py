@@ -209,6 +209,7 @@ DERIVED: dict[str, Derived] = {
                 "graceful_stop",
                 "usage_exit",
                 "service_healthy",
+                "past_end",
                 "job_succeeded",
                 "gpu_plateau",
                 "memory_below_limit",

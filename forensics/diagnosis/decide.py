@@ -48,7 +48,7 @@ def diagnose(
         for death in case.deaths
         if not (
             death.graceful
-            or _stale(case, death)
+            or bystanders.is_stale(case, death)
             or _retyped(case, death)
             or any(bystanders.is_elsewhere(case, e) for e in death.witnesses)
         )
@@ -68,7 +68,7 @@ def diagnose(
         groups = death_stage.group(unknown or left)
     if not groups:
         # nothing of the engine ended: what was killed beside it for its memory is what somebody saw
-        killed = (death for death in case.asides if _for_memory(death) and not _stale(case, death))
+        killed = (death for death in case.asides if _for_memory(death) and not bystanders.is_stale(case, death))
         groups = death_stage.group(killed)
     incidents = [incident for group in groups for incident in incidents_of(case, group)]
     if any(has_verdict(incident) for incident in incidents):
@@ -158,17 +158,6 @@ NODE_GONE = (
     "host.spot_interruption", "k8s.node_not_ready", "k8s.node_shutdown", "kubelet.shutdown", "systemd.shutdown",
 )  # fmt: skip
 """What says that a node was taken away."""
-
-
-def _stale(case: Case, death: Death) -> bool:
-    """An exit that only a status remembers, days before everything else: a service that works since is no incident."""
-    if death.life is not None or not death.time_s:
-        return False
-    if death.witnesses and all(bystanders.is_shaky(case, event) for event in death.witnesses):
-        return False  # its year is a guess
-    working = [life.last_activity for life in case.lives if life.last_activity is not None]
-    long_after_s = death.time_s + bystanders.LONG_PAST_S
-    return any(event.time.utc_s is not None and event.time.utc_s > long_after_s for event in working)
 
 
 def _got_over(case: Case, death: Death, others: Sequence[Death]) -> bool:

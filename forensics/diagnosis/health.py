@@ -38,6 +38,7 @@ def no_fault(case: Case) -> Incident:
     for life in working:
         place = life.ready or life.last_activity or life.start
         findings.append(conclude("service_healthy", place, {"phase": life.phase.value}))
+    findings += _past_ends(case)
     stopped = [death for death in case.deaths if death.graceful]
     planned = [f for f in case.named(*_ORDERLY) if f.fields.get("direction") != "up"]  # which is a wish, not yet a fact
     flat = [
@@ -80,6 +81,13 @@ def no_fault(case: Case) -> Incident:
     )
     death = Death(entity, None, (), None, None, "", True)
     return assemble(case, Judged(death, (), tuple(findings)), (hypothesis,), (), decoys)
+
+
+def _past_ends(case: Case) -> list[Finding]:
+    """The latest end that is history: the service works since."""
+    past = [d for d in case.deaths if not d.graceful and d.witnesses and bystanders.is_stale(case, d)]
+    latest = max(past, key=lambda death: death.time_s or 0.0, default=None)
+    return [conclude("past_end", latest.witnesses[-1], {})] if latest is not None else []
 
 
 def _succeeded(case: Case) -> Iterator[Finding]:

@@ -918,6 +918,7 @@ def test_a_kill_of_weeks_ago_is_history(b: ModuleType, days: int, healthy: bool)
     w.kill("dmesg", -days * 86400.0)
     w.exited("describe", -days * 86400.0 + 1, 137, "OOMKilled", last_state=True)
     assert (verdict(w)[0] == "healthy") is healthy
+    assert ("past_end" in b.names(w.diagnosis().verdict.supporting)) is healthy
 
 
 def scrapes(w: Any, *rows: tuple[float, float, float]) -> None:
