@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import regex
 
-from ..model import Event, Finding, Role
+from ..model import Event, Finding, Role, Timestamp
 from . import jobs, sidecars, witnesses
 from .entities import ENGINE_COMM, ENGINE_PROGRAM, LOG_CHANNELS, NO_ENGINE, Entities
 from .model import Death, Life
@@ -271,6 +271,11 @@ def _sole_engine(drafts: Sequence[_Draft], event: Event, nodes: Nodes) -> str:
     return next(iter(names)) if len(names) == 1 and own else ""
 
 
+def is_dated(time: Timestamp) -> bool:
+    """True for a time that is known well enough to tell an order."""
+    return time.utc_s is not None and time.uncertainty_s <= UNDATED_S
+
+
 def may_have_ended(life: Life, kill: Event) -> bool:
     """True where a run, or the one before it, may have ended by a kernel kill.
 
@@ -280,7 +285,7 @@ def may_have_ended(life: Life, kill: Event) -> bool:
     time, began, ended = kill.time, life.start.time, life.end.time
     known = [moment for moment in (time, began, ended) if moment.utc_s is not None]
     otherwise = _ends_otherwise(life)
-    if len(known) < 3 or (otherwise and any(moment.uncertainty_s > UNDATED_S for moment in known)):
+    if len(known) < 3 or (otherwise and not all(map(is_dated, known))):
         return not otherwise
     if began.latest_s >= time.earliest_s - JOIN_S and began.earliest_s <= time.latest_s + RESTART_S:
         return True

@@ -53,7 +53,8 @@ def no_fault(case: Case) -> Incident:
     findings += succeeded
     doubts = [conclude("kill_in_output", event) for event in case.of_kind("log") if _is_unread_kill(case, event)][:1]
     doubts += told.ends(case)
-    doubts += filter(partial(_may_be_ours, case), case.named("slurm.node_failure", "slurm.accounting_failed"))
+    failed = case.named("slurm.node_failure", "slurm.accounting_failed")
+    doubts += (f for f in failed if not jobs.is_of_others(f, case.jobs, case.lives))
     doubts += case.named("ray.job_failed")
     doubts += _failed_rollouts(case)
     doubts += filter(None, [serving.unexplained_failures(case), None if stopped or planned else _failed_in_front(case)])
@@ -87,7 +88,7 @@ def _past_ends(case: Case) -> list[Finding]:
     """The latest end that is history: the service works since."""
     past = [d for d in case.deaths if not d.graceful and d.witnesses and bystanders.is_stale(case, d)]
     latest = max(past, key=lambda death: death.time_s or 0.0, default=None)
-    return [conclude("past_end", latest.witnesses[-1], {})] if latest is not None else []
+    return [conclude("past_end", latest.witnesses[-1])] if latest is not None else []
 
 
 def _succeeded(case: Case) -> Iterator[Finding]:
@@ -188,11 +189,6 @@ def _failed_in_front(case: Case) -> Finding | None:
 def _was_replica(case: Case, gone: Finding) -> bool:
     """True for a pod that somebody still knew, and that was called as one which is at work now."""
     return any(bystanders.are_alike(f"pod:{gone.fields['pod']}", life.entity) for life in case.lives)
-
-
-def _may_be_ours(case: Case, told: Finding) -> bool:
-    """False for what a scheduler says of a job that no engine of the bundle was."""
-    return not case.lives or not all(jobs.is_of_another(jobs.job_of(told), case.jobs, life) for life in case.lives)
 
 
 def _failed_rollouts(case: Case) -> Iterator[Finding]:

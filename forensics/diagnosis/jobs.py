@@ -112,6 +112,11 @@ def is_of_another(job: str, known: Iterable[str], life: Life) -> bool:
     return _is_of_another(life, job) or any(bears(life.sources, other) for other in known if other != job)
 
 
+def is_of_others(told: Finding | Event, known: Iterable[str], lives: Sequence[Life]) -> bool:
+    """True for what a scheduler says of a job that none of the runs was."""
+    return bool(lives) and all(is_of_another(job_of(told), known, life) for life in lives)
+
+
 def _is_of_another(life: Life, job: str) -> bool:
     named = [found["job"] for source in life.sources if (found := _OUTPUT.search(source.rpartition("/")[2]))]
     return bool(named) and job not in named

@@ -42,8 +42,9 @@ def without_death(
     """
     if known:
         return
-    faults = [f for f in case.findings if f.role is Role.CAUSE and not f.quoted and not _survived(case, f)]
-    faults = [f for f in faults if f.locator not in used]
+    finished = bool(case.lives) and all(jobs.completed(case.named(jobs.COMPLETED), life) for life in case.lives)
+    told = [] if finished else [f for f in case.findings if f.role is Role.CAUSE and not f.quoted]
+    faults = [f for f in told if f.locator not in used and not _survived(case, f)]
     others = [f for f in faults if bystanders.tells_of_one(case, f.event) or rank.is_anybodys(f)]
     full = () if broke_before_stop(case) else (_saturated,)
     first, last = partial(_fault, [f for f in faults if f not in others]), partial(_fault, others)
@@ -89,8 +90,6 @@ def _survived(case: Case, finding: Finding) -> bool:
     event = finding.event
     logs = [life for life in case.lives if life.holds(event)]
     if len(case.lives) > len(logs) and any(bystanders.went_on(life) for life in logs):
-        return True
-    if case.lives and all(jobs.completed(case.named(jobs.COMPLETED), life) for life in case.lives):
         return True
     if finding.signature == "nvidia.xid_application" and _of_some_script(case, event):
         return True

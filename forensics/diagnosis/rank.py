@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from ..model import Basis, Finding, Role
 from ..signatures import Cause, Library
+from .deaths import is_dated
 from .entities import GENERIC_COMM
 from .model import Confidence, Hypothesis
 from .nodes import OF_NODES
@@ -20,8 +21,6 @@ from .nodes import OF_NODES
 DETECTION_S = 120.0
 """A consequence may be logged this much before its cause is noticed."""
 SAME_MOMENT_S = 5.0
-UNDATED_S = 3600.0
-"""A time less certain than this tells no order."""
 _OOM_MARKS = (
     "runtime.task_oom",
     "runtime.conmon_oom",
@@ -214,8 +213,8 @@ def is_weak(finding: Finding) -> bool:
 def is_anybodys(finding: Finding) -> bool:
     """True for what the machine says of some program in Python, at a time that is open: anybody's, at any time."""
     comm = finding.fields.get("victim_comm", finding.fields.get("comm"))
-    dated = finding.time.utc_s is not None and finding.time.uncertainty_s <= UNDATED_S
-    return finding.signature in _OF_PROGRAMS and GENERIC_COMM.fullmatch(str(comm)) is not None and not dated
+    generic = GENERIC_COMM.fullmatch(str(comm)) is not None
+    return finding.signature in _OF_PROGRAMS and generic and not is_dated(finding.time)
 
 
 def _may_precede(cause: Finding, finding: Finding) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ..model import Event, Finding
 from . import bystanders, jobs
 from .case import Case
-from .deaths import may_have_ended
+from .deaths import is_dated, may_have_ended
 from .entities import GENERIC_COMM
 from .model import Death, Life
 from .rank import is_anybodys
@@ -28,11 +28,11 @@ def is_strangers(case: Case, death: Death, others: Sequence[Death]) -> bool:
     kills = [event for event in death.witnesses if event.kind == "kernel_oom"]
     if not kills or not all(may_be_anybodys(case, kill) for kill in kills):
         return False
-    if not all(event in kills or _is_of_another_job(case, event) for event in death.witnesses):
+    if not all(event in kills or jobs.is_of_others(event, case.jobs, case.lives) for event in death.witnesses):
         return False
     if all(fits_no_run(case, kill) for kill in kills):
         return True
-    ends = [other for other in others if other.time_s and all(map(_is_dated, other.witnesses))]
+    ends = [other for other in others if other.time_s and all(is_dated(event.time) for event in other.witnesses)]
     ends = [end for end in ends if not bystanders.is_unidentified(case, end.entity)]
     all_told = all(any(case.entities.same(o.entity, life.entity) for o in ends) for life in case.lives)
     return bool(ends) and all_told and not any(_is_near(end, kill) for end in ends for kill in kills)
@@ -61,17 +61,7 @@ def may_be_anybodys(case: Case, kill: Event) -> bool:
     return generic is not None and bystanders.is_unidentified(case, case.entities.of(kill))
 
 
-def _is_of_another_job(case: Case, told: Event) -> bool:
-    """True for what a scheduler says of a job that none of the engines was."""
-    job = jobs.job_of(told)
-    return bool(job and case.lives) and all(jobs.is_of_another(job, case.jobs, life) for life in case.lives)
-
-
-def _is_dated(event: Event) -> bool:
-    return event.time.utc_s is not None and event.time.uncertainty_s <= NEAR_S
-
-
 def _is_near(death: Death, kill: Event) -> bool:
-    if not _is_dated(kill) or death.time_s is None or kill.time.utc_s is None:
+    if not is_dated(kill.time) or death.time_s is None or kill.time.utc_s is None:
         return True
     return abs(kill.time.utc_s - death.time_s) <= NEAR_S

@@ -43,10 +43,15 @@ def _fields(rest: str) -> Fields:
     return {found["name"]: found["value"] for found in _FIELD.finditer(rest)}
 
 
+def _name(call: Fields) -> str:
+    """What the system call is called, where it is printed by its number."""
+    name = call.get("syscall", "")
+    return _CALLS.get(call.get("arch", ""), {}).get(name, name)
+
+
 def _signal(call: Fields) -> str:
     """The signal's name; empty for other calls, for those that failed, and for signals that end nothing."""
-    name = call.get("syscall", "")
-    name = _CALLS.get(call.get("arch", ""), {}).get(name, name)
+    name = _name(call)
     if name not in _SIGNAL_AT or call.get("success") != "yes":
         return ""
     sent = call.get(_SIGNAL_AT[name], "")
@@ -69,7 +74,7 @@ def _target(call: Fields, objects: Sequence[Fields]) -> tuple[str, str]:
     if objects:
         return objects[0].get("opid", ""), objects[0].get("ocomm", "")
     pid = int(call["a0"], 16) if regex.fullmatch(r"(?:0x)?[0-9a-f]{1,8}", call.get("a0", "")) else 0
-    return (str(pid) if 0 < pid <= _MAX_PID and call.get("syscall") not in ("424", "pidfd_send_signal") else ""), ""
+    return (str(pid) if 0 < pid <= _MAX_PID and _name(call) != "pidfd_send_signal" else ""), ""
 
 
 def assemble(channel: str, records: Sequence[Record], source: str) -> Assembled:

@@ -121,8 +121,8 @@ def owner_of(name: str) -> Scope:
     card = _NUMBERED.search(name)
     if card is not None:
         return Scope(gpu=card["index"])
-    process = _PROCESS.fullmatch(name.strip())
-    if process is None or process["process"].lower() == "process" or (meaning(name) or "")[:1] != ("process_rss_mib",):
+    process, known = _PROCESS.fullmatch(name.strip()), meaning(name)
+    if process is None or process["process"].lower() == "process" or known is None or known[0] != "process_rss_mib":
         return Scope()
     return Scope(process=process["process"])
 
