@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ..model import Event, Parsed, Samples, Source, StampForm
-from ..parsers.kernel import ENGINE_COMM
+from ..parsers.kernel import ENGINE_COMM, hits_engine
 from .lanes import Lane
 from .network import Network
 from .weak import Hint
@@ -311,7 +311,7 @@ class Hints:
 
 def _hits_engine(event: Event) -> bool:
     """True for a kernel kill of a process that may be an engine's."""
-    return event.kind == "kernel_oom" and bool(ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))))
+    return event.kind == "kernel_oom" and hits_engine(event)
 
 
 def tokens(event: Event) -> set[str]:

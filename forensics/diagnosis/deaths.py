@@ -13,7 +13,7 @@ import regex
 
 from ..model import Event, Finding, Role, Timestamp
 from . import jobs, sidecars, witnesses
-from .entities import ENGINE_COMM, ENGINE_PROGRAM, LOG_CHANNELS, NO_ENGINE, Entities
+from .entities import ENGINE_PROGRAM, LOG_CHANNELS, NO_ENGINE, Entities, hits_engine
 from .model import Death, Life
 from .nodes import Nodes
 
@@ -263,7 +263,7 @@ def _sole_engine(drafts: Sequence[_Draft], event: Event, nodes: Nodes) -> str:
 
     Not when no run of it can have ended so, or it ran elsewhere: it was somebody else's process.
     """
-    if not ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))):
+    if not hits_engine(event):
         return ""
     lives = [draft.life for draft in drafts if draft.life is not None]
     names = {life.entity for life in lives if not nodes.apart(life.entity, event)}
@@ -358,9 +358,7 @@ def engine_like(death: Death) -> bool:
     if death.life is not None:
         return True
     return any(
-        ENGINE_COMM.search(str(event.fields.get("victim_comm", "")))
-        or (event.channel == "ray" and _RAY_SERVER.search(event.text))
-        for event in death.witnesses
+        hits_engine(event) or (event.channel == "ray" and _RAY_SERVER.search(event.text)) for event in death.witnesses
     )
 
 

@@ -13,6 +13,7 @@ import regex
 
 from ..model import Event, Scope
 from ..parsers.kernel import ENGINE_COMM as ENGINE_COMM
+from ..parsers.kernel import hits_engine as hits_engine
 
 GENERIC_COMM = regex.compile(r"python[\d.]*|pt_main_thread")
 """Those process names that an engine shares with every other program in Python."""

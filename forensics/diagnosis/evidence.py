@@ -129,7 +129,7 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     comm = finding.event.fields.get("comm")
     if finding.signature == "nvidia.xid_application" and comm and not ENGINE_COMM.search(str(comm)):
         return "other_entity"  # the fault of another program on the card
-    if _killed_another(case, finding):
+    if _killed_another(case, finding) or _of_sidecar(case, death, finding):
         return "other_entity"
     if finding.signature == "k8s.image_pull_failed" and _pulled_later(case, finding):
         return "recovered"
@@ -178,6 +178,12 @@ def _killed_another(case: Case, finding: Finding) -> bool:
         return not ENGINE_COMM.search(str(comm))
     named = [e for e in case.of_kind("process", "gpu_process") if e.fields.get("pid") == pid]
     return bool(named) and not any(ENGINE_COMM.search(e.text) for e in named)
+
+
+def _of_sidecar(case: Case, death: Death, finding: Finding) -> bool:
+    """True for the end of a container that serves nothing, beside the one whose end is asked about."""
+    others = (aside for aside in case.asides if aside is not death)
+    return any(event.locator == finding.locator for aside in others for event in aside.witnesses)
 
 
 def _pulled_later(case: Case, finding: Finding) -> bool:

@@ -15,6 +15,7 @@ from . import bystanders, impact, jobs, rank, rules, told, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
 from .deaths import PROBE_KILLS
+from .entities import hits_engine
 from .judge import Judged, assemble
 from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Phase, Trend
 from .rules import serving
@@ -85,8 +86,9 @@ def no_fault(case: Case) -> Incident:
 
 
 def _past_ends(case: Case) -> list[Finding]:
-    """The latest end that is history: the service works since."""
+    """The latest end that is history: the service works since. A kill of nobody's program was never an end of it."""
     past = [d for d in case.deaths if not d.graceful and d.witnesses and bystanders.is_stale(case, d)]
+    past = [d for d in past if d.entity or any(map(hits_engine, d.witnesses))]
     latest = max(past, key=lambda death: death.time_s or 0.0, default=None)
     return [conclude("past_end", latest.witnesses[-1])] if latest is not None else []
 

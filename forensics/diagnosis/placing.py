@@ -14,6 +14,7 @@ from ..parsers import prose
 from ..sources import REPLICA
 from . import entities as entity_stage
 from . import placing_kills as kills
+from . import sidecars
 from .entities import CLUSTER_NAME, ENGINE_CHANNELS, LOG_CHANNELS, NO_ENGINE, Entities, may_run_engine, names_of, stated
 from .placing_kills import KILL_S, Log
 
@@ -297,8 +298,11 @@ _OF_PODS = (
 
 def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
     pods: dict[str, _Pod] = {}
+    containers = sidecars.containers(events, entities)
     for event in events:
         if event.channel not in ("k8s", "runtime", "kubelet") or event.kind not in _OF_PODS:
+            continue
+        if event.kind != "pod_spec" and sidecars.is_of_sidecar(event, containers.get(entities.of(event), {})):
             continue
         name = entities.name_of(event.scope)
         of_container = event.kind == "k8s_event" and event.fields.get("object_name")

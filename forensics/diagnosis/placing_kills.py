@@ -9,7 +9,7 @@ from itertools import pairwise
 import regex
 
 from ..model import Event, Scope
-from .entities import ENGINE_CHANNELS, ENGINE_COMM, Entities
+from .entities import ENGINE_CHANNELS, Entities, hits_engine
 from .nodes import differ
 
 KILL_S = 90.0
@@ -158,7 +158,7 @@ def _place_by_driver(entities: Entities, events: Sequence[Event]) -> None:
     kills = [
         e for e in events
         if e.kind == "kernel_oom" and e.time.utc_s is not None and entities.of(e).startswith(("uid:", "cid:"))
-        and ENGINE_COMM.search(str(e.fields.get("victim_comm", "")))
+        and hits_engine(e)
     ]  # fmt: skip
     lost = [e for e in events if e.channel == "ray" and _WORKER_LOST.search(e.text)] if kills else []
     pairs = {
@@ -184,7 +184,7 @@ def _place_by_log(entities: Entities, events: Sequence[Event], logs: Sequence[Lo
     kills = [
         e
         for e in events
-        if e.kind == "kernel_oom" and ENGINE_COMM.search(str(e.fields.get("victim_comm", ""))) and entities.of(e)
+        if e.kind == "kernel_oom" and hits_engine(e) and entities.of(e)
     ]
     for event in kills:
         fitting = [log for log in logs if _silent_at(log, event)]

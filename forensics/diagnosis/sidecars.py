@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..model import Event
-from .entities import ENGINE_COMM, Entities, shown_as_engine, words_of
+from .entities import ENGINE_COMM, Entities, hits_engine, shown_as_engine, words_of
 
 
 def limited(kill: Event, containers: Mapping[str, tuple[bool, int | None]]) -> str:
@@ -48,4 +48,4 @@ def is_of_sidecar(event: Event, containers: Mapping[str, tuple[bool, int | None]
     if event.kind != "kernel_oom" or not isinstance(limit, int):
         return False
     owners = [serves for serves, size in containers.values() if size == limit * 1024]
-    return bool(owners) and not any(owners) and not ENGINE_COMM.search(str(event.fields.get("victim_comm", "")))
+    return bool(owners) and not any(owners) and not hits_engine(event)

@@ -22,6 +22,13 @@ ENGINE_COMM = regex.compile(
     regex.IGNORECASE,
 )
 """Process names of inference engines in kernel lines (`comm`, 15 bytes)."""
+
+
+def hits_engine(kill: Event) -> bool:
+    """True when the victim of a kernel kill looks, by its name, like a process of an engine."""
+    return bool(ENGINE_COMM.search(str(kill.fields.get("victim_comm", ""))))
+
+
 _PCI = r"(?:PCI:)?(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?"
 _XID = regex.compile(
     rf"NVRM: Xid \({_PCI}(?: GPU-I:(?P<gi>\d{{1,18}}))?(?: GPU-CI:(?P<ci>\d{{1,18}}))?\): (?P<xid>\d{{1,18}})"

@@ -107,6 +107,17 @@ def test_a_log_that_outlives_a_container_is_another_ones(b: ModuleType) -> None:
     assert owner(w.case(), "a.log") == "file:a.log"
 
 
+def test_a_log_that_outlives_a_sidecar_is_not_another_ones(b: ModuleType) -> None:
+    """The log shipper beside the engine was killed and came back; the engine's log goes on, and is of this pod."""
+    w = b.World()
+    w.pod(gpus=1)
+    w.pod(container="shipper", image="example.com/shipper:3", args=(), gpus=None)
+    w.start("a.log", 0, model="acme/chat-14b")
+    w.answer("a.log", 4000)
+    w.exited("describe.txt", 2000, 137, "OOMKilled", container="shipper", last_state=True)
+    assert owner(w.case(), "a.log") == f"pod:{b.POD}"
+
+
 @pytest.mark.parametrize(("begins_s", "joined"), [(3590, False), (3640, True)], ids=["before its end", "after it"])
 def test_a_log_that_begins_before_another_one_ends_is_the_next_pods(
     b: ModuleType, begins_s: float, joined: bool

@@ -502,7 +502,9 @@ def test_a_sidecar_that_was_killed_is_no_cause_of_an_engines_death(b: ModuleType
     assert verdict(w)[0] == "healthy"
     w.exited("pod.yaml", 310, 137, "OOMKilled", container="shipper", restart_count=3)
     w.fail("vllm.log", 950, scope=Scope(pod=POD))
-    assert verdict(w)[0] == "gpu_oom.runtime_load"
+    d = w.diagnosis()
+    assert [hypothesis.cause.id for hypothesis in d.incidents[0].hypotheses] == ["gpu_oom.runtime_load"]
+    assert [decoy.reason for decoy in d.decoys if decoy.finding.signature == "k8s.oomkilled"] == ["other_entity"]
 
 
 def test_an_init_container_has_its_own_limit(b: ModuleType) -> None:
@@ -919,6 +921,17 @@ def test_a_kill_of_weeks_ago_is_history(b: ModuleType, days: int, healthy: bool)
     w.exited("describe", -days * 86400.0 + 1, 137, "OOMKilled", last_state=True)
     assert (verdict(w)[0] == "healthy") is healthy
     assert ("past_end" in b.names(w.diagnosis().verdict.supporting)) is healthy
+
+
+def test_a_kill_of_another_program_was_no_end_of_the_service(b: ModuleType) -> None:
+    """Weeks ago the node had no memory for somebody's job: the report does not call that an end of the service."""
+    w = b.World()
+    w.start("chat.log", 0)
+    w.answer("chat.log", 3600)
+    w.kill("dmesg", -11 * 86400.0, "node", "", "", "trainer", None)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "healthy"
+    assert "past_end" not in b.names(found.verdict.supporting)
 
 
 def scrapes(w: Any, *rows: tuple[float, float, float]) -> None:

@@ -17,7 +17,7 @@ from ...parsers.sizes import size_bytes
 from .. import evidence
 from ..case import Case, conclude
 from ..deaths import JOIN_S, LINGER_S, SILENT_ENDS
-from ..entities import ENGINE_COMM
+from ..entities import hits_engine
 from ..model import Death
 from .host_series import counted_climb
 
@@ -258,7 +258,7 @@ def _is_unlimited(case: Case, death: Death) -> bool:
 
 def _killed_elsewhen(case: Case, death: Death) -> Iterator[Finding]:
     for event in case.of_kind("kernel_oom"):
-        ours = event.fields.get("oom_scope") == "node" and ENGINE_COMM.search(str(event.fields.get("victim_comm", "")))
+        ours = event.fields.get("oom_scope") == "node" and hits_engine(event)
         open_zone = any(case.shaky(event.locator.source, stamp.layer) for stamp in event.stamps)
         when = event.time.utc_s
         near = when is None or not death.time_s or abs(when - death.time_s) <= ZONES_S
@@ -346,5 +346,5 @@ def _nearby(case: Case, death: Death) -> Iterator[Finding]:
         scope = event.fields.get("oom_scope")
         if scope in ("node", "kubepods", "qos") and not case.entities.same(case.entities.of(event), death.entity):
             yield conclude("node_kill_nearby", event, kill_fields(event))
-        elif not case.entities.of(event) and ENGINE_COMM.search(str(event.fields.get("victim_comm", ""))):
+        elif not case.entities.of(event) and hits_engine(event):
             yield _kill(case, event)
