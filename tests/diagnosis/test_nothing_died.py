@@ -682,6 +682,17 @@ def test_a_job_that_the_scheduler_gave_up(b: ModuleType) -> None:
         assert verdict(w)[0] == cause
 
 
+def test_the_kill_of_another_job(b: ModuleType) -> None:
+    """The daemon of a node serves many jobs: it runs no engine itself, and another job's kill explains nothing."""
+    w = b.World()
+    w.start("slurm-40120.out", 0)
+    w.answer("slurm-40120.out", 900)
+    w.add("slurmd.log", 500, "Detected 1 oom_kill event in StepId=39001.0. Some of the step tasks have been OOM Killed.", channel="host")
+    w.add("slurm-40120.out", 1000, "*** JOB 40120 ON gpu-7 CANCELLED AT 2026-11-29T21:25:17 DUE TO PREEMPTION ***", channel="host")
+    found = w.diagnosis()
+    assert [h.cause.id for i in found.incidents for h in i.hypotheses] == ["external_sigkill"]
+
+
 @pytest.mark.parametrize(
     ("rows", "cause"),
     [

@@ -284,6 +284,10 @@ def test_agents_of_a_node_speak_on_host() -> None:
     [
         ("[2026-11-29T21:24:17.123] error: Nodes gpu-node-7 not responding, setting DOWN", "host"),
         ("[2026-11-29T21:24:17.123] _job_complete: JobId=40120 Node failure", "host"),
+        ("[2026-11-29T21:24:17.123] [40120.batch] done with step", "host"),
+        ("[2026-11-29T21:24:17.123] [40120_7.0] error: Detected 1 oom_kill event in StepId=40120_7.0.", "host"),
+        ("[2026-11-29T21:24:17.123] launch task StepId=40121.0 request from UID:10 GID:10", "host"),
+        ("[2026-11-29T21:24:17.123] [40120] done", ""),
         ("[2026-11-29T21:24:17.123] GET /health", ""),  # a CI's log, or anybody's
     ],
 )

@@ -150,13 +150,17 @@ def go_log(text: str) -> Layer | None:
 
 _SLURM_DAEMON = re.compile(
     r"\[(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3,6})?)\] "
-    r"(?P<rest>(?:error: |debug\d?: |sched(?:/\w+)?: |_\w+: |Killing JobId=|[Nn]odes? |[Ss]lurm|[Rr]equeu).*)",
+    r"(?P<rest>(?:error: |debug\d?: |sched(?:/\w+)?: |_\w+: |Killing JobId=|[Nn]odes? |[Ss]lurm|[Rr]equeu"
+    r"|[Ll]aunch(?:ing batch job| task)|\[\d+(?:_\d+)?\.(?:\d+|batch|extern|interactive)\] ).*)",
     re.DOTALL,
 )
 
 
 def slurm_daemon(text: str) -> Layer | None:
-    """`[2026-11-29T21:25:17.123] error: …` of slurmctld and slurmd: the stamp alone would be anybody's."""
+    """`[2026-11-29T21:25:17.123] error: …` of slurmctld and slurmd: the stamp alone would be anybody's.
+
+    What a job's step says through slurmd has its name in front, `[4711.batch] `.
+    """
     found = _SLURM_DAEMON.match(text)
     stamp = stamps.iso(found["stamp"], "host") if found else None
     return Layer(found["rest"], stamp, "host", ident="slurm") if found and stamp else None
