@@ -10,7 +10,7 @@ from .solution import LAST, SCHED_DRIFT, Piece, Solution
 
 _CAPTURED_S = 120.0
 _UPTIME_S = 60.0
-"""uptime prints minutes."""
+"""uptime prints minutes; /proc/uptime counts hundredths of a second."""
 
 
 def recorded(network: Network) -> dict[tuple[str, str], float]:
@@ -74,4 +74,5 @@ def _epochs(
         if isinstance(epoch_s, int | float):
             yield host, (float(epoch_s) + 0.5, 1.0, "boot time from /proc/stat")
         elif isinstance(uptime_s, int | float) and captured_s is not None:
-            yield host, (captured_s - uptime_s - _UPTIME_S / 2, _UPTIME_S, "boot time from uptime")
+            width_s = 1.0 if uptime_s % 60 else _UPTIME_S
+            yield host, (captured_s - uptime_s - width_s / 2, width_s, "boot time from uptime")

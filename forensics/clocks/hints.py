@@ -48,6 +48,14 @@ _NEXT_S = 60.0
 """How far apart neighbouring lines of a busy file are."""
 _READ = 2000
 """Characters of a line that are looked at."""
+_LINK_LOST = re.compile(r"(?:mlx5_core|infiniband) .*(?:Link (?:down|DOWN)|Cable (?:unplugged|error))")
+_NETWORK_ERROR = re.compile(
+    r"NCCL WARN .*(?:Got async event|Got completion)|network error|Watchdog caught collective operation timeout"
+)
+"""What NCCL and torch print when a collective lost a peer or the network."""
+_WAITED = re.compile(r" ran for (\d{1,9}) milliseconds")
+_NOTICED_S = 120.0
+"""From the loss of a link to the first word about it."""
 _GPU_ERROR = re.compile(r"CUDA error|NCCL error|illegal memory access|device-side assert|uncorrectable ECC")
 _TOKEN = re.compile(r"(?<![0-9a-fA-F])[0-9a-f]{24,64}(?![0-9a-fA-F])")
 _OF_A_KILL = re.compile(r"killed by the OOM killer|Failed with result 'oom-kill'|status=9/KILL|died unexpectedly")
@@ -67,6 +75,8 @@ class _Engine:
     last_s: float
     errors_s: tuple[float, ...]
     """Its first words about a broken GPU."""
+    unreachable_s: tuple[float, ...] = ()
+    """Since when the collectives stand still that it first tells to have failed on the network."""
     killed_s: tuple[float, ...] = ()
     """When it was last heard before it told that a process of it got SIGKILL."""
 
@@ -156,7 +166,13 @@ class Hints:
         errors = [solution.at(lane.lines[p], lane.walls[p])[0] for _, p in zip(range(_FEW), told, strict=False)]
         rows = [max(bisect_right(lane.lines, order) - 1, 0) for order in told_killed[:1]]
         killed = [solution.at(lane.lines[row], lane.walls[row])[0] for row in rows]
-        return _Engine(first, last, tuple(errors), tuple(killed))
+        lost = ((p, e) for p, e in self.members.get(lane.index, ()) if _NETWORK_ERROR.search(e.text[:_READ]))
+        stood = [
+            solution.at(lane.lines[p], lane.walls[p])[0] - (int(waited[1]) / 1000 if waited else 0.0)
+            for _, (p, e) in zip(range(_FEW), lost, strict=False)
+            for waited in [_WAITED.search(e.text[:_READ])]
+        ]
+        return _Engine(first, last, tuple(errors), tuple(stood), tuple(killed))
 
     def _remember(self, event: Event, seconds: float, lane: int) -> None:
         if event.kind == "container_started":
@@ -214,6 +230,9 @@ class Hints:
                     yield Hint(f"start {wall}", wall, engine.first_s - _IMPORTS_S, engine.first_s + 2, 1.5)
                 elif event.kind in _DEATHS and event.kind != "kernel_oom":
                     yield Hint(f"end {wall}", wall, engine.last_s - 2, engine.last_s + _AT_ONCE_S, 0.7)
+                elif event.channel == "kernel" and _LINK_LOST.search(event.text[:_READ]):
+                    for stood_s in engine.unreachable_s:
+                        yield Hint("link", wall, stood_s - _NOTICED_S, stood_s + _NEAR_S, EXACT)
                 elif event.kind == "xid":
                     for error_s in engine.errors_s:
                         yield Hint("xid", wall, error_s - _AT_ONCE_S, error_s + _AT_ONCE_S, EXACT)

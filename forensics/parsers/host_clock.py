@@ -23,6 +23,7 @@ _ZONE = regex.compile(r"\s*Time zone: (?P<name>\S+) \((?P<short>\S+), (?P<offset
 _SYNCED = regex.compile(r"\s*(?:System clock|NTP) synchronized: (?P<answer>yes|no)")
 _CHRONY_OFFSET = regex.compile(r"System time\s+: (?P<amount>[\d.]+) seconds (?P<side>fast|slow) of NTP time")
 _BTIME = regex.compile(r"btime (?P<epoch>1\d{9})")
+_PROC_UPTIME = regex.compile(r"(?P<up>\d{1,10}\.\d\d) \d{1,12}\.\d\d\s*")
 _STAT = regex.compile(r"btime \d+|\d+\.\d\d \d+\.\d\d")
 """Lines of /proc/stat and /proc/uptime that people pick out to note a time."""
 _UNAME = regex.compile(
@@ -32,7 +33,7 @@ _CHRONY_LEAP = regex.compile(r"Leap status\s+: (?P<status>.+)")
 
 
 def kind_of(section: Section) -> str:
-    """`date`, `uptime`, `timedatectl`, `chronyc`, `stat`, `uname` or an empty string."""
+    """`date`, `uptime`, `proc_uptime`, `timedatectl`, `chronyc`, `stat`, `uname` or an empty string."""
     lines = section.filled
     if not lines:
         return ""
@@ -40,6 +41,8 @@ def kind_of(section: Section) -> str:
         return "timedatectl"
     if _UPTIME.match(lines[0]):
         return "uptime"
+    if len(lines) == 1 and _PROC_UPTIME.fullmatch(lines[0]):
+        return "proc_uptime"
     if lines[0].startswith("Reference ID") and any(line.startswith("Stratum") for line in lines):
         return "chronyc"
     if any(line.startswith("btime ") and _BTIME.fullmatch(line) for line in lines) and (
@@ -55,9 +58,9 @@ def read(section: Section, source: str) -> list[Event]:
     """`capture` events, whose stamp is the time of the capture.
 
     timedatectl gives `timezone` (IANA name), `utc_offset_s` and `synchronized`, and both its local and its
-    universal time as stamps; uptime gives a time of day and `uptime_s`; /proc/stat gives `boot_epoch_s`,
-    without a stamp. chronyc's offset is a `log` event of the channel `clock` with `offset_s` (positive: the
-    system clock is ahead).
+    universal time as stamps; uptime gives a time of day and `uptime_s`; /proc/uptime gives `uptime_s` and /proc/stat
+    `boot_epoch_s`, without a stamp. chronyc's offset is a `log` event of the channel `clock` with `offset_s`
+    (positive: the system clock is ahead).
     """
     kind = kind_of(section)
     if kind == "timedatectl":
@@ -68,6 +71,8 @@ def read(section: Section, source: str) -> list[Event]:
     for number, line in enumerate(section.lines, section.line):
         if kind in ("stat", "uname"):
             events += _identity(section, source, number, line)
+        elif kind == "proc_uptime" and (up := _PROC_UPTIME.fullmatch(line)) is not None:
+            events.append(_capture(section, source, number, line, (), {"uptime_s": float(up["up"])}))
         elif kind == "uptime":
             event = _uptime(section, source, number, line)
             if event is not None:

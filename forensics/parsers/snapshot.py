@@ -99,6 +99,8 @@ def _read(text: str, source: str) -> Parsed:
                 (s for e in found for s in e.stamps if e.kind == "capture" and s.form != StampForm.CLOCK),
                 stamp,
             )
+            if stamp is not None:
+                found = [replace(e, stamps=e.stamps or (stamp,)) if "uptime_s" in e.fields else e for e in found]
             events += [*found, *host_memory.read_top(section, source, stamp)]
         elif kind == "cgroup":
             for event in cgroup.read(section, source):

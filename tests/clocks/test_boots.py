@@ -98,7 +98,9 @@ def test_boot_time_and_uptime(b: ModuleType) -> None:
     for serial in range(5):
         true_s = boot_s + 30 * 86400 + 100 * serial
         kernel.line(true_s, b.message(serial), (b.boot(true_s - boot_s),), "kernel")
-    for fields, width_s in (({"boot_epoch_s": int(boot_s)}, 2), ({"uptime_s": 30 * 86400 + 480.0 // 60 * 60}, 90)):
+    for fields, width_s in (
+        ({"boot_epoch_s": int(boot_s)}, 2), ({"uptime_s": 30 * 86400 + 500.25}, 2), ({"uptime_s": 30 * 86400 + 480}, 90),
+    ):  # fmt: skip
         now = boot_s + 30 * 86400 + 500
         state = b.Print("state.txt", "host.state", Scope(host="gpu-node-7"))
         state.line(now, "captured at", (b.stamp(b.INSTANT, "host", now),), "host", "capture", **fields)

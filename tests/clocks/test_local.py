@@ -396,6 +396,24 @@ def test_an_xid_ties_the_engine_to_the_kernel(b: ModuleType) -> None:
     assert b.clock(solved, "unit.txt", "journal").zone == "UTC-07:00"
 
 
+@pytest.mark.parametrize(
+    ("told", "told_s"),
+    [
+        ("NCCL WARN NET/IB : Got completion from peer 10.0.0.8<4> with status=12", 259),
+        ("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7) ran for 600020 milliseconds before timing out.", 846),
+    ],
+)
+def test_a_lost_link_ties_the_kernel_to_the_engine(b: ModuleType, told: str, told_s: float) -> None:
+    """NCCL notices within two minutes, or its watchdog says how long it has waited."""
+    start = b.at("2026-03-02 22:00:00")
+    engine = engine_log(b, [start + 6 * i for i in range(41)])
+    engine.line(start + told_s, told, (b.stamp(b.YEARLESS, "engine", start + told_s),), "engine")
+    kernel = b.Print("messages", scope=Scope(host="gpu-node-8"))
+    down = (b.stamp(b.YEARLESS, "journal", start + 246, "America/Chicago"),)
+    kernel.line(start + 246, "mlx5_core 0000:5e:00.0 ens1np0: Link down", down, "kernel")
+    assert b.clock(b.solve(engine, kernel, year=2026), "messages", "journal").zone == "UTC-06:00"
+
+
 @pytest.mark.parametrize(("comm", "zone"), [("VLLM::Worker_TP", "UTC-03:00"), ("blender", "UTC")])
 def test_an_xid_of_an_engines_process_stands_at_its_end(b: ModuleType, comm: str, zone: str) -> None:
     """The driver tears down the channels of a process that goes; another program's fault tells nothing of the engine."""

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from forensics.model import Scope
+from forensics.model import RawStamp, Scope, StampForm
 
 WAIT = "No available shared memory broadcast block found in 60 seconds. This typically happens when some processes hang."
 
@@ -272,6 +272,42 @@ def test_a_link_that_went_down_before_a_collective_failed(b: ModuleType, seconds
     assert found.verdict.cause.id == "nccl_failure"
     assert found.first_cause is not None
     assert found.first_cause.signature == first
+
+
+@pytest.mark.parametrize(("link_s", "first"), [(2999.0, "kernel.network_link_down"), (3590.0, "nccl.watchdog_timeout")])
+def test_a_watchdog_tells_since_when_a_collective_stood_still(b: ModuleType, link_s: float, first: str) -> None:
+    """It waited ten minutes: a link that went down then is the cause, one that went down meanwhile is not."""
+    w = b.World()
+    w.start("node-a/vllm.log", 0)
+    w.answer("node-a/vllm.log", 2990)
+    w.add("node-b/kern.log", link_s, "infiniband mlx5_0: Port: 1 Link DOWN", channel="kernel", scope=Scope(host="node-b"))
+    w.fail("node-a/vllm.log", 3600, "DistBackendError: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, "
+           "OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=600000) ran for 600020 milliseconds before timing out.")  # fmt: skip
+    found = w.diagnosis()
+    assert found.first_cause is not None
+    assert (found.verdict.cause.id, found.first_cause.signature) == ("nccl_failure", first)
+
+
+@pytest.mark.parametrize(
+    ("since_boot_s", "text", "first"),
+    [
+        (90_000.0, "RuntimeError: NCCL WARN NET/IB : Got completion from peer 10.0.0.8<4> with status=12", "kernel.network_link_down"),
+        (40.0, "RuntimeError: NCCL WARN NET/IB : Got completion from peer 10.0.0.8<4> with status=12", "nccl.ib_error"),
+        (90_000.0, "RuntimeError: NCCL error: unhandled system error", "nccl.error"),
+    ],
+    ids=["while it ran", "while it booted", "nothing of the adapter"],
+)
+def test_a_link_lost_at_an_unknown_time(b: ModuleType, since_boot_s: float, text: str, first: str) -> None:
+    """`dmesg` in seconds since a boot that nothing dates: NCCL blames the adapter, and the kernel says that it was gone."""
+    w = b.World()
+    w.start("node-a/vllm.log", 0)
+    w.answer("node-a/vllm.log", 3590)
+    w.add("node-b/dmesg", None, "infiniband mlx5_0: Port: 1 Link DOWN", channel="kernel", scope=Scope(host="node-b"))
+    w.events[-1] = b.moved(w.events[-1], stamps=(RawStamp(StampForm.BOOT, "dmesg", since_boot_s),))
+    w.fail("node-a/vllm.log", 3600, text)
+    found = w.diagnosis()
+    assert found.first_cause is not None
+    assert (found.verdict.cause.id, found.first_cause.signature) == ("nccl_failure", first)
 
 
 @pytest.mark.parametrize(("port", "gone_s"), [(1, 41.0), (2, None)])

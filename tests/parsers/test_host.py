@@ -145,6 +145,8 @@ def test_clocks_of_a_capture() -> None:
     assert (when.stamps[0].form, when.stamps[0].seconds) == (StampForm.INSTANT, 1795987517.0)
     (up,) = kinds(" 12:42:35 up 22 days,  9:30,  1 user,  load average: 18.20, 31.02, 29.77\n", "capture", "uptime")
     assert (up.stamps[0].form, up.fields["uptime_s"]) == (StampForm.CLOCK, (22 * 24 * 60 + 9 * 60 + 30) * 60)
+    _, up = kinds("$ date -u; cat /proc/uptime\nSun Nov 29 21:25:17 UTC 2026\n1936200.25 9120448.02\n", "capture")
+    assert (up.stamps[0].seconds, up.fields["uptime_s"]) == (1795987517.0, 1936200.25)
     (zone,) = kinds(
         "               Local time: Sun 2026-10-25 06:31:40 CET\n"
         "           Universal time: Sun 2026-10-25 05:31:40 UTC\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Basis, Finding
+from ...model import Basis, Finding, StampForm
 from .. import evidence
 from ..case import Case, conclude
 from ..model import Death
@@ -12,6 +12,10 @@ from ..model import Death
 NOTICE_S = 120.0
 """NCCL's retries and time-outs of the card end this long after the link."""
 SLACK_S = 5.0
+CLOCK_S = 600.0
+"""As far as a kernel log that only the uptime dates may be off."""
+BOOT_S = 600.0
+"""Links come and go this long while a node boots."""
 _FAILED = ("nccl.error", "nccl.ib_error", "nccl.remote_error", "nccl.watchdog_timeout")
 
 
@@ -21,11 +25,28 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     if not failed:
         return
     dated = [f for f in failed if f.time.basis is not Basis.FILE_ORDER] or failed  # NCCL prints no times of its own
-    noticed_s = min(f.time.utc_s or 0.0 for f in dated)
+    noticed_s = min(_stood_still_s(f) for f in dated)
+    fabric = any(f.signature == "nccl.ib_error" for f in failed)
     for link in case.named("kernel.network_link_down"):
-        if link.time.utc_s is not None and -SLACK_S <= noticed_s - link.time.utc_s <= NOTICE_S:
+        if _led_to(link, noticed_s) or (fabric and _may_have_led(link)):
             yield conclude("link_lost", link.event, {**link.fields, **_gone(case, link)}, (link,))
             return
+
+
+def _stood_still_s(failed: Finding) -> float:
+    """When a collective began that failed at a known time: its watchdog says how long it waited."""
+    return (failed.time.utc_s or 0.0) - float(failed.fields.get("ran_ms") or 0.0) / 1000.0
+
+
+def _led_to(link: Finding, noticed_s: float) -> bool:
+    slack_s = SLACK_S + (link.time.uncertainty_s if link.time.uncertainty_s <= CLOCK_S else 0.0)
+    return link.time.utc_s is not None and -slack_s <= noticed_s - link.time.utc_s <= NOTICE_S + slack_s
+
+
+def _may_have_led(link: Finding) -> bool:
+    """True for a link lost while the node ran, at a time that nothing tells, where NCCL blames the adapter."""
+    since_boot = [stamp.seconds for stamp in link.event.stamps if stamp.form is StampForm.BOOT]
+    return link.time.utc_s is None and bool(since_boot) and min(since_boot) > BOOT_S
 
 
 def _gone(case: Case, lost: Finding) -> dict[str, float]:
