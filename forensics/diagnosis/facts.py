@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..model import Finding
+from ..model import Event, Finding
 from . import counts, holders, jobs, timing
 from .case import Case
 from .evidence import same_fact
 from .judge import first_cause, served
-from .ledger import TYPED, arguments_of, build, kv_facts, values_of
+from .ledger import TYPED, arguments_of, build, flags_of, kv_facts, values_of
 from .model import Incident, Life
 from .rules.gpu import named_cards
 from .rules.oom_site import first_failure, refused_start
@@ -144,6 +144,8 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     life = life_of(case, incident)
     if life is not None:
         _configuration(case, _begun(case, life), facts)
+    elif (spec := _spec_of(case, incident)) is not None:
+        _flags(flags_of(spec), facts)
     _specification(case, incident, facts)
     for finding in incident.observations:
         if finding.signature in _OBSERVED:
@@ -236,10 +238,7 @@ def _begun(case: Case, life: Life) -> Life:
 
 
 def _configuration(case: Case, life: Life, facts: dict[str, Any]) -> None:
-    arguments = arguments_of(case, life)
-    if arguments.get("enable_lora") is False:
-        arguments = {name: value for name, value in arguments.items() if name not in _LORA}
-    facts.update({name: arguments[name] for name in _ARGUMENTS if arguments.get(name) is not None})
+    _flags(arguments_of(case, life), facts)
     values = values_of(life)
     for name in (*_ARGUMENTS, *_LEDGER):
         if name in values and not (name in facts and values[name][1].signature in TYPED):
@@ -247,8 +246,13 @@ def _configuration(case: Case, life: Life, facts: dict[str, Any]) -> None:
     version = values.get("engine_version", values.get("version"))
     if version:
         facts["engine_version"] = version[0]
-    if "max_seq_len" in arguments and "max_model_len" not in facts:
-        facts["max_model_len"] = arguments["max_seq_len"]
+
+
+def _flags(arguments: Mapping[str, Any], facts: dict[str, Any]) -> None:
+    unused = _LORA if arguments.get("enable_lora") is False else ()
+    facts.update({n: arguments[n] for n in _ARGUMENTS if n not in unused and arguments.get(n) is not None})
+    if "max_seq_len" in arguments:
+        facts.setdefault("max_model_len", arguments["max_seq_len"])
 
 
 def _at_death(case: Case, incident: Incident, life: Life, facts: dict[str, Any]) -> None:
@@ -268,8 +272,12 @@ def _at_death(case: Case, incident: Incident, life: Life, facts: dict[str, Any])
     facts.update(next((f.fields for f in reversed(life.findings) if f.signature == "vllm.batch_progress"), {}))
 
 
+def _spec_of(case: Case, incident: Incident) -> Event | None:
+    return case.spec(incident.entity, incident.container) if incident.entity else case.specs.get("")
+
+
 def _specification(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
-    spec = case.spec(incident.entity, incident.container) if incident.entity else case.specs.get("")
+    spec = _spec_of(case, incident)
     if incident.entity and spec is not None and spec is not case.spec(incident.entity):
         facts["bystander"] = incident.container
     if spec is None and incident.entity:  # docker's state holds the settings too

@@ -601,3 +601,12 @@ def test_a_limit_that_only_a_cgroup_states(b: ModuleType, limits: tuple[int, ...
     for gib in limits:
         w.add("shell.txt", None, f"memory.max = {gib << 30}", "cgroup", "cgroup", memory_max_bytes=gib << 30)
     assert w.diagnosis().key_facts.get("container_limit_gib") == expected
+
+
+def test_flags_of_a_pod_of_which_only_the_description_is_there(b: ModuleType) -> None:
+    """No line of the engine was collected; its command line says how it was to run."""
+    w = b.World()
+    w.pod(args=("--model=acme/chat-14b", "--gpu-memory-utilization=0.97", "--max-model-len", "16384"))
+    w.exited("describe.txt", 100, 137, "OOMKilled")
+    facts = w.diagnosis().key_facts
+    assert (facts["gpu_memory_utilization"], facts["max_model_len"]) == (0.97, 16384)
