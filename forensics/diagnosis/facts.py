@@ -170,6 +170,8 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
         facts |= {name: finding.fields[name] for name in telling - facts.keys()}
     for name, value in timing.measure(case, incident, first_cause(incident.hypotheses[0])).items():
         facts.setdefault(name, value)
+    ready_s = timing.ready_after_s(_begun(case, life)) if life is not None else None
+    facts |= {"ready_after_s": round(ready_s, 1)} if ready_s is not None else {}
     twice = timing.repeated_hour(case, incident)
     if twice:
         facts["repeated_hour_local"] = twice

@@ -10,7 +10,7 @@ from ..model import Basis, Event, Finding, StampForm
 from .case import Case
 from .deaths import ONE_INCIDENT_S
 from .entities import LOG_CHANNELS
-from .model import Death, Incident
+from .model import Death, Incident, Life
 from .placing import workload_of
 
 SURE_S = 5.0
@@ -120,6 +120,14 @@ def _told_uptime_s(case: Case, death: Death) -> float | None:
         if (span := _by_one_clock_s(start, end)) is not None and span > 0
     ]
     return min(spans, default=None)
+
+
+def ready_after_s(life: Life) -> float | None:
+    """From the first line of a run to its readiness, where its log begins with the start."""
+    if life.ready is None or not life.from_start:
+        return None
+    taken = _by_one_clock_s(life.start, life.ready)
+    return taken if taken is not None and taken > 0 else None
 
 
 def seconds_between(first: Finding, then: Finding) -> float | None:

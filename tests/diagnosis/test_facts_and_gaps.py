@@ -610,3 +610,16 @@ def test_flags_of_a_pod_of_which_only_the_description_is_there(b: ModuleType) ->
     w.exited("describe.txt", 100, 137, "OOMKilled")
     facts = w.diagnosis().key_facts
     assert (facts["gpu_memory_utilization"], facts["max_model_len"]) == (0.97, 16384)
+
+
+def test_how_long_a_start_took(b: ModuleType) -> None:
+    """From the first line of the run to its readiness; a log that begins in the middle does not tell."""
+    w = b.World()
+    w.start("a", 0)
+    ready_s = next(e.time.utc_s for e in w.events if "startup complete" in e.text) - w.events[0].time.utc_s
+    w.answer("a", 900)
+    assert w.diagnosis().key_facts["ready_after_s"] == ready_s > 10
+    w = b.World()
+    w.add("a", 0, "Application startup complete.")
+    w.answer("a", 900)
+    assert "ready_after_s" not in w.diagnosis().key_facts
