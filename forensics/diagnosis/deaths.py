@@ -95,7 +95,8 @@ def build(
         entity = entities.of(event) or jobs.owner(jobs.job_of(event), known_jobs, lives)
         is_kernel = event.kind == "kernel_oom"
         if not entity:
-            entity = _sole_engine(drafts, event, nodes) if is_kernel else _only_run(event, lives, pasted)
+            has_victim = is_kernel or "victim_comm" in event.fields  # a userspace killer names its victim too
+            entity = _sole_engine(drafts, event, nodes) if has_victim else _only_run(event, lives, pasted)
         if sidecars.is_of_sidecar(event, containers.get(entity, {})):
             continue
         if is_kernel and _outlived(event, entity, lives, stirring):
@@ -186,7 +187,7 @@ def _add(drafts: list[_Draft], event: Event, entity: str, is_kill: bool, lives: 
         best = _Draft(entity, when, life=life, lingers=is_kill)
         drafts.append(best)
     best.witnesses.append(event)
-    if best.time_s is None:
+    if not best.time_s:
         best.time_s = when
 
 
@@ -231,8 +232,8 @@ def _gap(draft: _Draft, when: float | None, uncertainty_s: float, is_kill: bool)
     """Seconds between a draft and a witness when they may be one death, else none."""
     if when is None:
         return 0.0 if draft.time_s is None else UNDATED_S  # nothing better is known about an undated witness
-    if draft.time_s is None:
-        return None
+    if not draft.time_s:  # a log without times, of which nobody has told yet how it ended
+        return UNDATED_S if draft.life is not None and not draft.witnesses else None
     slack = min(uncertainty_s, 1800.0 if is_kill else 120.0)
     after = when - draft.time_s
     before_s = LINGER_S if is_kill else JOIN_S  # a kill comes a grace period before the exit

@@ -44,6 +44,7 @@ _INFRASTRUCTURE_UNITS = frozenset(
     for name in (
         "kubelet", "containerd", "docker", "crio", "systemd-journald", "sshd", "chronyd", "init.scope",
         "nvidia-fabricmanager", "nvidia-persistenced", "nvidia-imex", "nvidia-dcgm",
+        "earlyoom", "nohang", "systemd-oomd",
     )
 )  # fmt: skip
 """Services of the machine: what they say is about all that run on it."""

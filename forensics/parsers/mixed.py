@@ -235,7 +235,8 @@ def _is_mixed(documents: Sequence[Part], parts: Sequence[Part], lines: Sequence[
     if len(families) > 1:
         return True
     texts = [part for part in parts if part.form is None]
-    told = (line for part in texts for line in lines[part.first : part.end] if line.strip() and not is_fence(line))
+    told = [line for part in texts for line in lines[part.first : part.end] if line.strip() and not is_fence(line)]
     if _family(whole) == "k8s.text":
-        return any(told)  # objects and rows are all that its parser reads
-    return any(speaks(line) or complains(line) for line in told)
+        return bool(told)  # objects and rows are all that its parser reads
+    headed = _family(whole) != "host.state" and any(part.title for part in texts)  # the output of another command
+    return headed or any(speaks(line) or complains(line) for line in told)

@@ -42,7 +42,8 @@ _EPOCH_S = regex.compile(r"1\d{9}(?:\.\d{1,12})?")
 _EPOCH_MS = regex.compile(r"1\d{12}")
 _CLOCK = regex.compile(r"(\d\d):(\d\d):(\d\d)")
 _SIZE = regex.compile(r"\d+(?:\.\d+)? ?(?:[kmgt]i?)?b", regex.IGNORECASE)
-_USAGE = regex.compile(r"mem(?:ory)?_us(?:age|ed)_", regex.IGNORECASE)
+_USAGE = regex.compile(r"mem(?:ory)?_(?:us(?:age|ed)_|(?:[kmgt]i?b|b|bytes)$)", regex.IGNORECASE)
+_CONTAINERS = frozenset({"container", "container_name", "pod", "pod_name"})
 _ANSWER = regex.compile(r'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"')
 
 
@@ -152,11 +153,11 @@ def _read_csv(text: str, source: str) -> Parsed:
 def _with_units(names: Sequence[str], row: Sequence[str]) -> list[str]:
     """The names of columns, with the unit that stands in their cells instead: `mem_usage` of `31.0GiB`.
 
-    What is used of a limit beside it is a container's (`docker stats`).
+    What is used of a limit beside it, or beside the name of a container, is a container's (`docker stats`).
     """
     sized = [f"{name}_bytes" if _SIZE.fullmatch(cell) and _lacks_unit(name) else name
              for name, cell in zip(names, row, strict=True)]  # fmt: skip
-    if any(limit_factor(name) is not None for name in sized):
+    if any(limit_factor(name) is not None or name.lower() in _CONTAINERS for name in sized):
         return [f"container_{name}" if _USAGE.match(name) else name for name in sized]
     return sized
 

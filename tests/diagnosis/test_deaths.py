@@ -402,6 +402,29 @@ def test_whom_rays_monitor_killed(b: ModuleType, actor: str, confidence: str) ->
     assert (found.cause.id, str(found.confidence)) == ("ray_oom", confidence)
 
 
+def test_a_userspace_killer_speaks_of_its_victim(b: ModuleType) -> None:
+    """earlyoom is a unit of its own, and what it kills is another one's process: one end, of the engine."""
+    w = b.World()
+    unit = Scope(unit="vllm.service")
+    w.start("journal", 0, unit)
+    w.answer("journal", 900, scope=unit)
+    text = 'sending SIGKILL to process 7188 uid 994 "VLLM::EngineCor": badness 941, VmRSS 38107 MiB'
+    w.add("journal", 1000, text, channel="oomd", scope=Scope(unit="earlyoom.service"))
+    w.add("journal", 1001, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", scope=unit)
+    d = w.diagnosis()
+    assert [(i.entity, i.hypotheses[0].cause.id) for i in d.incidents] == [("unit:vllm", "external_sigkill")]
+
+
+def test_a_log_without_times_ended_as_its_status_says(b: ModuleType) -> None:
+    """Somebody cut the stamps off: the error and the exit of the same container are one end."""
+    w = b.World()
+    w.fail("tail.txt", None, "ValueError: No available memory for the cache blocks.", scope=Scope(container="chat"), envelope="")
+    w.add("ps.txt", 100, "container chat exited: exit_code=1", "docker_state", "runtime", Scope(container="chat"),
+          status="exited", exit_code=1)  # fmt: skip
+    (incident,) = w.diagnosis().incidents
+    assert [(death.exit_code, death.life is not None) for death in incident.deaths] == [(1, True)]
+
+
 def test_python_beside_an_engine_is_a_sidecar(b: ModuleType) -> None:
     """A helper in Python would be taken for the engine where nothing else is described; beside one it is none."""
     for image, asides in (("vllm/vllm-openai:v0.11.0", 1), ("registry.example/app:1", 0)):

@@ -157,12 +157,14 @@ def test_an_oom_kill_in_a_range_query() -> None:
     ("head", "row", "expected", "limit"),
     [
         ("date time,mem_usage,mem_limit,rpm", "2026-11-29 21:25:17,1.5GiB,4GiB,88", {"container_memory_mib": 1536.0}, 4 << 30),
+        ("time,container,mem_gib,rpm", "2026-11-29 21:25:17,chat,1.5,88", {"container_memory_mib": 1536.0}, None),
+        ("time,mem_gib,rpm", "2026-11-29 21:25:17,1.5,88", {}, None),
         ("time,rss,users", "2026-11-29 21:25:17,512 MiB,3", {"process_rss_mib": 512.0}, None),
         ("time,mem_used,rpm", "2026-11-29 21:25:17,2GiB,88", {"host_memory_used_kib": 2.0 * (1 << 20)}, None),
         ("time,mem_usage,mem_limit", "2026-11-29 21:25:17,1.5,4", {}, None),
         ("time,response_size,rpm", "2026-11-29 21:25:17,2GiB,88", {}, None),
     ],
-    ids=["docker's columns", "a process", "no limit: the machine's", "no unit anywhere", "another quantity"],
+    ids=["docker's columns", "a container", "whose is not said", "a process", "no limit: the machine's", "no unit anywhere", "another quantity"],
 )
 def test_units_in_the_cells(head: str, row: str, expected: dict[str, float], limit: int | None) -> None:
     """A loop around `docker stats` prints the unit behind each number; the names of the columns have none."""

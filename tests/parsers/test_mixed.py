@@ -129,6 +129,14 @@ def test_a_header_of_a_small_table_does_not_take_the_log(tmp_path: Path, table: 
     assert error.channel == "engine"
 
 
+def test_the_output_of_another_command_below_a_table(tmp_path: Path) -> None:
+    """The last lines of a program bear no header that would tell a log; the command above them does."""
+    told = "(APIServer pid=1) pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig"
+    text = f"$ podman ps -a\n{DOCUMENTS['docker.ps']}$ podman logs chat 2>&1 | tail -1\n{told}\n"
+    item = read(tmp_path, text)
+    assert {event.channel for event in item.parsed.events} == {"runtime", "engine"}
+
+
 def test_several_documents_and_their_notes(tmp_path: Path) -> None:
     """A ticket in Markdown: sentences are notes, fenced pieces are what they are."""
     described, table = DOCUMENTS["k8s.describe"], DOCUMENTS["k8s.table"]
