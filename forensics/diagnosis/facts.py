@@ -117,6 +117,14 @@ _TERM_FACTS = {
     "overhead": "overhead_gib",
     "weights": "weights_gib",
 }
+_SHORT_OF = (
+    ("tried_to_allocate_mib", "gpu_free_mib", "shortfall_mib"),
+    ("tried_to_allocate_mib", "free_before_load_mib", "shortfall_mib"),
+    ("kv_cache_needed_gib", "kv_cache_available_gib", "shortfall_gib"),
+    ("file_mb", "free_mb", "shortfall_mb"),
+    ("requested_tokens", "max_model_len", "excess_tokens"),
+)
+"""What was needed, what there was, and the name of the difference."""
 _HIDDEN = frozenset(
     {
         "logger",
@@ -206,6 +214,9 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
             facts[f"{name}_gib"] = round(facts[f"{name}_kib"] / 1024**2, 2)
     if "kv_available_gib" in facts:
         facts.setdefault("kv_cache_available_gib", facts["kv_available_gib"])
+    for needed, had, short in _SHORT_OF:
+        if needed in facts and had in facts and facts[needed] > facts[had]:
+            facts.setdefault(short, round(facts[needed] - facts[had], 2))
     return dict(sorted(facts.items()))
 
 

@@ -623,3 +623,12 @@ def test_how_long_a_start_took(b: ModuleType) -> None:
     w.add("a", 0, "Application startup complete.")
     w.answer("a", 900)
     assert "ready_after_s" not in w.diagnosis().key_facts
+
+
+def test_how_much_was_missing(b: ModuleType) -> None:
+    """The number that a reader works out first: what was asked for, less what there was."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 70)
+    w.fail("a", 80, b.oom_text(requested="2.50 GiB", free="512.00 MiB"))
+    assert w.diagnosis().key_facts["shortfall_mib"] == 2048.0
