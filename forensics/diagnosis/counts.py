@@ -7,8 +7,9 @@ from typing import Any
 
 import regex
 
-from ..model import Event
+from ..model import Event, Finding
 from .case import Case
+from .entities import LOG_CHANNELS
 from .model import Incident
 from .rules.oom_site import first_failure, refused_start
 from .rules.probes import probe_kill_of
@@ -46,6 +47,16 @@ def of_processes(incident: Incident, facts: dict[str, Any]) -> None:
     codes = {int(code) for procs in told for code in _CODE.findall(str(procs or ""))}
     if len(codes) == 1 and not codes & {0, 1}:
         facts["engine_process_exit_code"] = codes.pop()
+
+
+def of_rank(root: Finding | None, facts: dict[str, Any]) -> None:
+    """Which of several ranks failed first. `[rank0]` alone is printed where there is only one, too."""
+    scope = root.event.scope if root is not None and root.event.channel in LOG_CHANNELS else None
+    if scope is None or scope.rank is None or not (scope.rank or scope.process):
+        return
+    facts["failing_rank"] = scope.rank
+    named = scope.process.endswith(str(scope.rank))
+    facts["failing_process"] = scope.process if named else f"{scope.process} rank {scope.rank}".strip()
 
 
 def of_lost_messages(incident: Incident, facts: dict[str, Any]) -> None:

@@ -176,7 +176,9 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     for finding in incident.consequences:
         telling = _TELLING.get(finding.signature, frozenset()) & finding.fields.keys()
         facts |= {name: finding.fields[name] for name in telling - facts.keys()}
-    for name, value in timing.measure(case, incident, first_cause(incident.hypotheses[0])).items():
+    root = first_cause(incident.hypotheses[0])
+    counts.of_rank(root, facts)
+    for name, value in timing.measure(case, incident, root).items():
         facts.setdefault(name, value)
     ready_s = timing.ready_after_s(_begun(case, life)) if life is not None else None
     facts |= {"ready_after_s": round(ready_s, 1)} if ready_s is not None else {}

@@ -178,6 +178,7 @@ def summary(
     unseen = t["summary"]["impact_none" if well else "impact_unknown"]
     lines.append({"key": "impact", "text": impact(d.impact, t) or unseen})
     cause = _because(report, language) if fault else ""
+    cause += (text.fill(" – `{failing_process}`", d.key_facts) or "") if cause else ""
     lines.append({"key": "cause" if fault else "verdict", "text": cause or told(report, "summary", language)})
     if d.first_cause is not None and fault:
         lines[-1] |= {"source": d.first_cause.locator.source, "line": d.first_cause.locator.line}

@@ -24,11 +24,13 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     failed = [f for f in case.named(*_FAILED) if f.time.utc_s is not None and not evidence.objection(case, death, f)]
     if not failed:
         return
-    dated = [f for f in failed if f.time.basis is not Basis.FILE_ORDER] or failed  # NCCL prints no times of its own
+    dated = [f for f in failed if f.time.basis is not Basis.FILE_ORDER] or failed
     noticed_s = min(_stood_still_s(f) for f in dated)
-    fabric = any(f.signature == "nccl.ib_error" for f in failed)
+    # NCCL prints no times of its own: its word about the adapter came after the line above it, whenever that was
+    blamed = [f.time.utc_s or 0.0 for f in failed if f.signature == "nccl.ib_error"]
+    since_s = min([noticed_s, *blamed]) - NOTICE_S
     for link in case.named("kernel.network_link_down"):
-        if _led_to(link, noticed_s) or (fabric and _may_have_led(link)):
+        if _is_between(link, since_s, noticed_s) or (blamed and _may_have_led(link)):
             yield conclude("link_lost", link.event, {**link.fields, **_gone(case, link)}, (link,))
             return
 
@@ -38,9 +40,9 @@ def _stood_still_s(failed: Finding) -> float:
     return (failed.time.utc_s or 0.0) - float(failed.fields.get("ran_ms") or 0.0) / 1000.0
 
 
-def _led_to(link: Finding, noticed_s: float) -> bool:
+def _is_between(link: Finding, since_s: float, until_s: float) -> bool:
     slack_s = SLACK_S + (link.time.uncertainty_s if link.time.uncertainty_s <= CLOCK_S else 0.0)
-    return link.time.utc_s is not None and -slack_s <= noticed_s - link.time.utc_s <= NOTICE_S + slack_s
+    return link.time.utc_s is not None and since_s - slack_s <= link.time.utc_s <= until_s + slack_s
 
 
 def _may_have_led(link: Finding) -> bool:
