@@ -60,12 +60,16 @@ _GPU_ERROR = re.compile(r"CUDA error|NCCL error|illegal memory access|device-sid
 _TOKEN = re.compile(r"(?<![0-9a-fA-F])[0-9a-f]{24,64}(?![0-9a-fA-F])")
 _OF_A_KILL = re.compile(r"killed by the OOM killer|Failed with result 'oom-kill'|status=9/KILL|died unexpectedly")
 """What systemd and vLLM print within seconds of the kernel's kill."""
-_SIGKILLED = re.compile(r": -9\b|signal 9\b|SIGKILL|exit ?code:? -9\b|died unexpectedly|^Killed$")
-"""An engine, or the shell that ran it, tells that a process of it was killed."""
+_SIGKILLED = re.compile(
+    r": -9\b|signal 9\b|SIGKILL|exit ?code:? -9\b|died unexpectedly|^Killed$|Detected \d{1,9} oom[-_]kill event"
+)
+"""An engine, or the shell or the scheduler that ran it, tells that a process of it was killed."""
 _TOLD_S = 120.0
 """From the last stamped line before a kill to the kill, where the line that tells of it has no stamp."""
 _LIFE_KINDS = frozenset({"container_started", "container_terminated", "container_died", "container_kill"})
 _PROGRAMS = frozenset({"engine", "container", "plain"})
+_TELL_KILLS = _PROGRAMS | {"host"}
+"""A scheduler speaks in the output of its job."""
 _DEATHS = frozenset({"container_terminated", "container_died", "kernel_oom", "unit_exit"})
 
 
@@ -99,6 +103,10 @@ class Hints:
     oom_ends: list[float] = field(default_factory=list)
     """Ends of containers that are said to have been killed for their memory."""
     kernel_kills: list[float] = field(default_factory=list)
+    engine_kills: list[float] = field(default_factory=list)
+    """Those of them whose victim may be an engine."""
+    told_killed: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Source → places of the lines that tell that a process of the engine was killed."""
     victims: int = 0
     """Kernel kills of what may be an engine, in lanes of any kind."""
     engines: list[_Engine] = field(default_factory=list)
@@ -116,11 +124,12 @@ class Hints:
 
     def refresh(self) -> None:
         """Take in what has been solved since."""
-        for store in (self.starts, self.ends, self.tokens, self.members, self.rows):
+        for store in (self.starts, self.ends, self.tokens, self.members, self.rows, self.told_killed):
             store.clear()
         self.deaths.clear()
         self.oom_ends.clear()
         self.kernel_kills.clear()
+        self.engine_kills.clear()
         self.engines.clear()
         self.kills.clear()
         self.xids.clear()
@@ -145,9 +154,9 @@ class Hints:
                 self._remember(event, known[0], lane)
         self.deaths.sort()
         self.victims = sum(_hits_engine(event) for event in lanes.events)
-        told: dict[str, list[int]] = defaultdict(list)
+        told = self.told_killed
         for event in lanes.events:
-            if event.channel in _PROGRAMS and _SIGKILLED.search(event.text[:_READ]):
+            if event.channel in _TELL_KILLS and _SIGKILLED.search(event.text[:_READ]):
                 told[event.locator.source].append(event.locator.order)
         solved = [lane for lane in lanes.lanes if lane.ordered and lane.index in self.network.solutions]
         own = {lane.key.source for lane in solved if lane.key.layer == "engine"}
@@ -164,7 +173,7 @@ class Hints:
         first, last = (solution.at(lane.lines[i], lane.walls[i])[0] for i in (0, -1))
         told = (p for p, event in self.members.get(lane.index, ()) if _GPU_ERROR.search(event.text[:_READ]))
         errors = [solution.at(lane.lines[p], lane.walls[p])[0] for _, p in zip(range(_FEW), told, strict=False)]
-        rows = [max(bisect_right(lane.lines, order) - 1, 0) for order in told_killed[:1]]
+        rows = [_row_before(lane, order) for order in told_killed[:1]]
         killed = [solution.at(lane.lines[row], lane.walls[row])[0] for row in rows]
         lost = ((p, e) for p, e in self.members.get(lane.index, ()) if _NETWORK_ERROR.search(e.text[:_READ]))
         stood = [
@@ -187,6 +196,7 @@ class Hints:
             self.deaths.append(seconds)
         if event.kind == "kernel_oom":
             self.kernel_kills.append(seconds)
+            self.engine_kills += [seconds] if hits_engine(event) else []
         if event.kind == "xid" and ENGINE_COMM.search(str(event.fields.get("comm", ""))):
             self.xids.append(seconds)
         if event.channel == "host" and _ORDERED_KILL.search(event.text, 0, 2000):
@@ -252,6 +262,10 @@ class Hints:
             weight = min(1.0, _FEW / len(set(ends)))
             yield Hint("end", lane.walls[-1], end - _TO_END_S, end + 2, weight)
             yield Hint("end", lane.walls[-1], end - _AT_ONCE_S, end + 1, EXACT * weight)
+        told = self.told_killed.get(lane.key.source, ())[:1] if len(self.engine_kills) == self.victims == 1 else ()
+        for order in told:
+            wall, kill = lane.walls[_row_before(lane, order)], self.engine_kills[0]
+            yield Hint("killed engine", wall, kill - _TOLD_S, kill + _KILLED_S, EXACT)
         if len(self.kills) <= _FEW:
             for kill in self.kills:
                 yield Hint("killed", lane.walls[-1], kill - 1, kill + _KILLED_BY_HAND_S, EXACT)
@@ -326,6 +340,11 @@ class Hints:
                 if 0 <= position < len(lane.lines) and abs(lane.lines[position] - line) <= _NEXT_LINES:
                     wall = lane.walls[position]
                     yield Hint(f"line {line}", wall, instant - _NEXT_S, instant + _NEXT_S, 0.7)
+
+
+def _row_before(lane: Lane, order: int) -> int:
+    """The last stamped row before a place in the lane's file, the first one where there is none."""
+    return max(bisect_right(lane.lines, order) - 1, 0)
 
 
 def _hits_engine(event: Event) -> bool:

@@ -37,6 +37,7 @@ STOP_SIGNATURES = (
     "runtime.docker_stop",
     "k8s.scaled",
     "k8s.drain",
+    "nomad.drain",
 )
 """Who asks for an orderly stop, and says so."""
 SILENT_ENDS = ("vllm.engine_process_died", "vllm.worker_process_died")

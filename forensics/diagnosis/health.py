@@ -21,6 +21,9 @@ from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Phase, 
 from .rules import serving
 
 _ORDERLY = ("k8s.scaled", "k8s.rollout_done", "ray.serve_downscaled")
+_SERVE_FAILED = (
+    "ray.serve_unhealthy", "ray.serve_health_failed", "ray.serve_health_timeout", "ray.serve_replica_unhealthy",
+)  # fmt: skip
 """Who says that a change that somebody wanted took place."""
 
 _ANSWERED = ("stop", "length", "all")
@@ -41,13 +44,15 @@ def no_fault(case: Case) -> Incident:
         findings.append(conclude("service_healthy", place, {"phase": life.phase.value}))
     findings += _past_ends(case)
     stopped = [death for death in case.deaths if death.graceful]
+    replaced = _replaced(case)
     planned = [f for f in case.named(*_ORDERLY) if f.fields.get("direction") != "up"]  # which is a wish, not yet a fact
+    planned += replaced
     flat = [
         t for t in case.trends if t.name == "gpu_memory_used_mib" and t.word in ("flat", "plateau") and t.points >= 30
     ]
     for trend in flat[:1]:
         findings += [conclude("gpu_plateau", point_of(case, trend), {"gpu_memory_used_mib": trend.last})]
-    findings += case.named(*_ORDERLY, "k8s.rollout_progress", "vllm.batch_done")
+    findings += (*case.named(*_ORDERLY, "k8s.rollout_progress", "vllm.batch_done"), *replaced)
     scraped = [] if working else list(_answering(case))
     findings += scraped
     succeeded = list(_succeeded(case)) if len(working) == len(case.lives) else []  # all that is seen to run, works
@@ -91,6 +96,12 @@ def _past_ends(case: Case) -> list[Finding]:
     past = [d for d in past if d.entity or any(map(hits_engine, d.witnesses))]
     latest = max(past, key=lambda death: death.time_s or 0.0, default=None)
     return [conclude("past_end", latest.witnesses[-1])] if latest is not None else []
+
+
+def _replaced(case: Case) -> list[Finding]:
+    """Replicas of Ray Serve that drained, where Serve has all that it wants, and nobody failed a check of health."""
+    drained, healthy = (list(case.named(name)) for name in ("ray.serve_stopped", "ray.serve_healthy"))
+    return [drained[-1], healthy[-1]] if drained and healthy and not any(case.named(*_SERVE_FAILED)) else []
 
 
 def _succeeded(case: Case) -> Iterator[Finding]:

@@ -36,6 +36,8 @@ _UNSURE = regex.compile(
 _ANOTHER_TIME = regex.compile(
     r"(?i)\blast (?:week|month|year|time)\b|\b(?:letzte|vorige)\w* (?:woche|monat|jahr|mal)\b|上周|上个?月|上次|去年"
 )
+_ROW = regex.compile(r"\S {2,}\S.*? {2,}\S")
+"""Columns: a program's table, whatever sentence stands in the last one."""
 _SENTENCE = regex.compile(r"[^.!?。！？]+(?:\.(?=\w)[^.!?。！？]*)*[.!?。！？]*")
 _QUOTED = regex.compile(
     r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|„[^“”\n]{1,200}[“”]|«[^»\n]{1,200}»|`[^`\n]{1,200}`|'[^'\n]{3,200}'"
@@ -63,6 +65,7 @@ def _by_people(case: Case) -> Iterator[Event]:
     for event in case.of_kind("log"):
         above = not event.stamps and event.locator.order < printed.get(event.locator.source, 0)
         bare = event.channel == "plain" and not event.stamps and prose.is_prose(event.text)
+        bare = bare and not _ROW.search(event.text)
         if above or bare or event.channel == notes.CHANNEL:
             yield event
 

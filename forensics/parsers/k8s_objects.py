@@ -23,6 +23,7 @@ from .k8s_facts import pod_events
 from .k8s_templates import template_events
 from .kubectl_lines import SECTION_END, SECTION_START
 from .located import Object, dig, holding, line_at, object_at, objects_at, text_at
+from .serve_status import service_events
 
 RAW_CHARS = 4000
 """A longer physical line (a one-line document) is not quoted."""
@@ -46,6 +47,7 @@ _READERS: dict[str, Callable[[Object, str], Iterable[Event]]] = {
     "Pod": pod_events,
     "Node": node_events,
     "Event": event_events,
+    "RayService": service_events,
     "KubeletConfiguration": lambda entry, source: [kubelet_config_event(entry, source)],
     **{kind: _workload(kind) for kind in _WORKLOADS},
 }

@@ -22,6 +22,7 @@ _TASK = regex.compile(r'Task "(?P<name>[^"]{1,128})"(?: \([^)]*\))? is "(?P<stat
 _COLUMN = regex.compile(r"\S+(?: \S+)*")
 _RESTARTS = regex.compile(r"Total Restarts += (?P<count>\d{1,9})")
 _MEMORY = regex.compile(r"[\d.]+ \w+/(?P<limit>[\d.]+ ?[KMGT]?i?B)(?: Max: (?P<most>[\d.]+ ?[KMGT]?i?B))?")
+_WANTED = regex.compile(r"Desired Description += (?P<why>[^\s<].{0,200})")
 _HEAD = ("ID ", "Eval ID ", "Client Status ")
 LAYER = "nomad"
 
@@ -44,7 +45,9 @@ def _events(lines: list[str], source: str) -> Iterator[Event]:
     scope, header, state = Scope(), None, ""
     for number, line in enumerate(lines, 1):
         row, place = line.rstrip(), Locator(source, number, number)
-        if found := _TASK.fullmatch(row):
+        if wanted := _WANTED.fullmatch(row):
+            yield Event(place, "log", "host", f"Desired Description: {wanted['why']}", raw=row)
+        elif found := _TASK.fullmatch(row):
             scope, header, state = Scope(container=found["name"]), None, found["state"]
         elif not row or not scope.container or row == "Device Stats":  # a table without a header
             header = None

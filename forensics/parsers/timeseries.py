@@ -41,6 +41,8 @@ _LABEL = regex.compile(r'(\w+)="+([^"]*)"+')
 _EPOCH_S = regex.compile(r"1\d{9}(?:\.\d{1,12})?")
 _EPOCH_MS = regex.compile(r"1\d{12}")
 _CLOCK = regex.compile(r"(\d\d):(\d\d):(\d\d)")
+_REMARK_CHARS = 200
+_UNIT_REMARK = regex.compile(r"[(\[](?:in )?(?P<unit>[KMG]i?B|bytes)[)\]]", regex.IGNORECASE)
 _SIZE = regex.compile(r"\d+(?:\.\d+)? ?(?:[kmgt]i?)?b", regex.IGNORECASE)
 _USAGE = regex.compile(r"mem(?:ory)?_(?:us(?:age|ed)_|(?:[kmgt]i?b|b|bytes)$)", regex.IGNORECASE)
 _CONTAINERS = frozenset({"container", "container_name", "pod", "pod_name"})
@@ -68,6 +70,8 @@ def _header(lines: Sequence[str]) -> tuple[int, list[str], str] | None:
     for i, line in enumerate(lines[:6]):
         if line.lstrip()[:1].isdigit():
             continue  # a row
+        if (named := _named_in_comment(line)) and any(len(row.split()) == len(named) for row in lines[i + 1 : i + 3]):
+            return i, named, " "
         for separator in (",", ";", "\t"):
             cells = _split(line, separator) if separator in line else []
             timed = len(cells) >= 2 and (_TIME_NAMES.fullmatch(cells[0]) or _TIME_NAMES.fullmatch(cells[-1]))
@@ -76,7 +80,20 @@ def _header(lines: Sequence[str]) -> tuple[int, list[str], str] | None:
     return None
 
 
+def _named_in_comment(line: str) -> list[str]:
+    """The columns that a remark above bare rows names: `# every 10 min: epoch rss_kib comm`, `# (kB) date api_rss`."""
+    if not line.startswith("#") or len(line) > _REMARK_CHARS:
+        return []
+    unit = _UNIT_REMARK.search(line)
+    words = _UNIT_REMARK.sub(" ", line.lstrip("# ").rpartition(": ")[2]).split()
+    if len(words) < 2 or not _TIME_NAMES.fullmatch(words[0]):
+        return []
+    return [f"{word}_{unit['unit']}" if unit and _lacks_unit(word) else word for word in words]
+
+
 def _split(line: str, separator: str) -> list[str]:
+    if separator == " ":
+        return line.split()
     try:
         row = next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
     except csv.Error:
@@ -126,7 +143,8 @@ def _read_csv(text: str, source: str) -> Parsed:
     scopes: dict[tuple[str, ...], Scope] = {}
     events: list[Event] = []
     for number, line in enumerate(lines[at + 1 :], at + 2):
-        row = line.rstrip("\r").split(separator) if '"' not in line else _split(line, separator)
+        plain = '"' not in line and separator != " "
+        row = line.rstrip("\r").split(separator) if plain else _split(line, separator)
         if len(row) != len(names):
             continue
         stamp = _time(row[place], utc)

@@ -327,11 +327,11 @@ def test_a_tool_prints_one_zone_on_a_node(b: ModuleType) -> None:
     assert (abs(event.time.utc_s - (death - 500)) <= 1, event.time.uncertainty_s <= 2) == (True, True)
 
 
-def engine_log(b: ModuleType, times: list[float]) -> Any:
-    """An engine in a container that prints UTC, without a year."""
+def engine_log(b: ModuleType, times: list[float], zone: str = "UTC") -> Any:
+    """An engine, in a container as a rule, which prints UTC; without a year."""
     found = b.Print("engine.log")
     for serial, true_s in enumerate(times):
-        found.line(true_s, b.message(serial), (b.stamp(b.YEARLESS, "engine", true_s),), "engine")
+        found.line(true_s, b.message(serial), (b.stamp(b.YEARLESS, "engine", true_s, zone),), "engine")
     return found
 
 
@@ -444,6 +444,19 @@ def test_the_kernels_only_kill_of_an_engine_is_the_one_that_the_engine_tells_of(
         kind = "kernel_oom" if comm else "log"
         journal.line(true_s, b.message(serial), stamps, "kernel", kind, **({"victim_comm": comm} if comm else {}))
     assert b.clock(b.solve(engine, journal), "journal.txt", "journal").zone == zone
+
+
+@pytest.mark.parametrize(("others", "zone"), [(0, "UTC+02:00"), (1, "UTC")])
+def test_a_scheduler_tells_of_the_kernels_only_kill_of_an_engine(b: ModuleType, others: int, zone: str) -> None:
+    """Slurm's line in the job's output has no time: it ties the output, in local time, to a kernel log that has a zone."""
+    start = b.at("2026-05-06 09:38:30")
+    engine = engine_log(b, [start + 6 * i for i in range(21)], "Europe/Berlin")
+    engine.line(start + 150, "slurmstepd: error: Detected 1 oom_kill event in StepId=40117.0.", (), "host")
+    kernel = b.Print("dmesg", scope=Scope(host="gpu-node-7"))
+    for serial in range(1 + others):
+        stamps = (b.stamp(b.INSTANT, "dmesg", start + 150 + 900 * serial),)
+        kernel.line(start + 150 + 900 * serial, b.message(serial), stamps, "kernel", "kernel_oom", victim_comm="VLLM::APIServer")
+    assert b.clock(b.solve(engine, kernel, year=2026), engine.path, "engine").zone == zone
 
 
 @pytest.mark.parametrize(("gap_s", "zone"), [(3.0, "UTC+02:00"), (400.0, "UTC")])

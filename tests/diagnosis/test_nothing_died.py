@@ -1115,3 +1115,28 @@ def test_a_replica_that_is_gone(b: ModuleType, gone: str, stops: bool, cause: st
         w.add("b", -20, "Shutting down FastAPI HTTP server.", scope=Scope(pod=gone))
         w.add("b", -19, "Application shutdown complete.", scope=Scope(pod=gone))
     assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("status", "checks", "cause"),
+    [("HEALTHY", False, "healthy"), ("UPDATING", False, "insufficient_evidence"), ("HEALTHY", True, "insufficient_evidence")],
+)
+def test_serve_replaces_its_replicas(b: ModuleType, status: str, checks: bool, cause: str) -> None:
+    """An update: the old replicas drained, Serve has what it wants. A replica that failed its checks is another thing."""
+    w = b.World()
+    if checks:
+        w.add("controller.log", 90, "Replica(id='7k2p', deployment='LLM', app='chat') failed health check, stopping it.", channel="ray")
+    w.add("replica.log", 100, "Graceful shutdown complete; replica exiting.", channel="ray")
+    w.add("actors.txt", None, "1f0c2ab7  ServeReplica:chat:LLM  DEAD   20011  The actor was killed by its controller.", channel="plain")
+    w.add("status.yaml", None, f"Serve deployment 'LLM' of 'chat' is {status}", channel="ray")
+    assert verdict(w)[0] == cause
+
+
+def test_sglang_drains(b: ModuleType) -> None:
+    """SIGTERM, and the count of requests that are left: an orderly stop, though no status tells of it."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 900)
+    w.add("a", 1000, "SIGTERM received. signum=None frame=None. Draining requests and shutting down...", level="WARNING")
+    w.add("a", 1005, "Gracefully exiting... Remaining number of requests 0. Remaining requests remaining_rids=[].")
+    assert verdict(w)[0] == "healthy"

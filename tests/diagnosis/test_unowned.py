@@ -256,8 +256,10 @@ def test_a_piece_of_a_status_in_a_file_named_after_something_else(b: ModuleType,
     assert verdict(w)[0] == cause
 
 
-@pytest.mark.parametrize(("ordered", "cause"), [(True, "healthy"), (False, "external_sigkill")])
-def test_a_drained_node_is_rebooted(b: ModuleType, ordered: bool, cause: str) -> None:
+@pytest.mark.parametrize(
+    ("order", "cause"), [("kubernetes", "healthy"), ("nomad", "healthy"), ("", "external_sigkill")]
+)
+def test_a_drained_node_is_rebooted(b: ModuleType, order: str, cause: str) -> None:
     """Who has emptied a node for maintenance reboots it; that the clocks leave the order open changes nothing."""
     w = b.World()
     scope = Scope(pod=b.POD)
@@ -269,7 +271,9 @@ def test_a_drained_node_is_rebooted(b: ModuleType, ordered: bool, cause: str) ->
     node = Scope(host="gpu-node-7")
     reboot = "Rebooted: Node gpu-node-7 has been rebooted, boot id: 7b1a0a3e-3f7c-4dd0-9df2-1d1c5e8a2f60"
     w.add("events", b.at(-600, 86_400.0), reboot, "k8s_event", "k8s", node, reason="Rebooted")
-    if ordered:
+    if order == "nomad":
+        w.add("status.txt", None, "Desired Description: alloc is being migrated", channel="host")
+    if order == "kubernetes":
         cordon = "NodeNotSchedulable: Node gpu-node-7 status is now: NodeNotSchedulable"
         w.add("events", b.at(-900, 86_400.0), cordon, "k8s_event", "k8s", node, reason="NodeNotSchedulable")
     assert verdict(w)[0] == cause

@@ -173,6 +173,23 @@ def test_units_in_the_cells(head: str, row: str, expected: dict[str, float], lim
     assert [event.fields["memory_max_bytes"] for event in parsed.events] == ([limit] if limit else [])
 
 
+@pytest.mark.parametrize(
+    ("head", "rows", "expected"),
+    [
+        ("# every 10 min: epoch rss_kib comm", ("1795987517 2048 VLLM::APIServer", "1795987577 4096 VLLM::APIServer"),
+         {"VLLM::APIServer": [2.0, 4.0]}),
+        ("# (kB) epoch api_rss engine_rss", ("1795987517   2048 1024", "1795987577   4096 1024"),
+         {"api": [2.0, 4.0], "engine": [1.0, 1.0]}),
+        ("# epoch of the last rotation", ("1795987517 2048 x y z",), {}),
+    ],
+    ids=["a program's name beside it", "one unit for all", "a remark"],
+)  # fmt: skip
+def test_columns_that_a_comment_names(head: str, rows: tuple[str, ...], expected: dict[str, list[float]]) -> None:
+    """A loop of a shell prints bare rows; whoever wrote it says above them what they are."""
+    parsed = read("\n".join((head, *rows, "")), "rss.log")
+    assert {s.scope.process: list(s.values) for s in parsed.samples if s.name == "process_rss_mib"} == expected
+
+
 def test_a_range_query_as_csv() -> None:
     """Unix times; labels in columns; bytes become MiB."""
     parsed = read(

@@ -38,6 +38,14 @@ def test_limit_restarts_and_rows() -> None:
     assert {event.scope.container for event in (spec, state, ended)} == {"serve"}
 
 
+def test_what_was_wanted() -> None:
+    """Why the allocation is to stop: a drain, an update."""
+    wanted = STATUS.replace("Client Status ", "Desired Description = alloc is being migrated\nClient Status ")
+    assert "Desired Description: alloc is being migrated" in {event.text for event in nomad.read(wanted, "x").events}
+    nothing = STATUS.replace("Client Status ", "Desired Description = <none>\nClient Status ")
+    assert not any("Desired" in event.text for event in nomad.read(nothing, "x").events)
+
+
 def test_recognised_and_damaged() -> None:
     assert nomad.FORMAT.sniff(make_head("x", STATUS.encode(), True)) > 90
     assert nomad.FORMAT.sniff(make_head("x", b'ID = 1\nTask "serve" is "dead"\n', True)) == 0
