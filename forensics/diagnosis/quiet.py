@@ -104,7 +104,8 @@ def _survived(case: Case, finding: Finding) -> bool:
 
 def _was_drained(case: Case) -> bool:
     """True where a node was cordoned or drained, and all that ended was stopped in an orderly way."""
-    return any(case.named("k8s.drain", "nomad.drain")) and bool(case.deaths) and all(death.graceful for death in case.deaths)
+    drained = any(case.named("k8s.drain", "nomad.drain"))
+    return drained and bool(case.deaths) and all(death.graceful for death in case.deaths)
 
 
 def _is_after_all(case: Case, fault: Event) -> bool:
