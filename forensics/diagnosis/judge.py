@@ -107,9 +107,15 @@ def _telling(judged: Sequence[Judged]) -> Judged:
     Where it only shows the family of its cause, a later lap that ended of the same, and proves it, speaks for both: the
     kernel's log may begin in the middle of a loop whose first laps only a status remembers.
     """
-    decided = [j for j in judged if j.decided] or judged[:1]
+    decided = [j for j in judged if j.decided]
+    decided = [j for j in decided if not _was_ordered(j)] or decided or [judged[0]]
     first = next((j for j in decided if not _is_anybodys(j)), decided[0])
     return next((j for j in judged if _proves_more(j, first)), first)
+
+
+def _was_ordered(judged: Judged) -> bool:
+    """True for a stop that took too long. That the starts after it failed, nobody ordered."""
+    return judged.decided and rank.is_slow_stop(judged.hypotheses[0])
 
 
 def _is_anybodys(judged: Judged) -> bool:
@@ -180,7 +186,7 @@ def _agreed(case: Case, judged: Sequence[Judged], chosen: Judged) -> tuple[Confi
     again = sum(j.decided and j.hypotheses[0].cause.id == top.cause.id for j in judged)
     if top.confidence is Confidence.LIKELY and again >= 2 and not top.against:
         return Confidence.ESTABLISHED, ""
-    before, code = judged[: judged.index(chosen)], chosen.death.exit_code
+    before, code = [j for j in judged[: judged.index(chosen)] if not _was_ordered(j)], chosen.death.exit_code
     if before and top.confidence in (Confidence.ESTABLISHED, Confidence.LIKELY):
         same_code = all(None in (j.death.exit_code, code) or j.death.exit_code == code for j in before)
         if same_code and again >= 2:

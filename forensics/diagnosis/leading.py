@@ -44,19 +44,13 @@ def _overcome(incidents: Sequence[Incident]) -> frozenset[int]:
     )
 
 
-def is_slow_stop(incident: Incident) -> bool:
-    """True where something was told to stop, and killed when it took too long: nothing else is known against it."""
-    decisive = {f.signature for f in incident.hypotheses[0].decisive}
-    return "derived.killed_after_grace" in decisive <= {"derived.killed_after_grace", "runtime.docker_kill"}
-
-
 def _stopped_before(incidents: Sequence[Incident]) -> frozenset[int]:
     """Ids (`id()`) of the incidents in which something was told to stop and took too long, where others failed unasked.
 
     A rollout kills the old replica that does not end in time; what matters is that the new one does not start, also
     where nothing says why.
     """
-    asked = [i for i in incidents if is_slow_stop(i)]
+    asked = [i for i in incidents if rank.is_slow_stop(i.hypotheses[0])]
     others = [i for i in incidents if i not in asked and (has_verdict(i) or _is_loop(i))]
     return frozenset(
         id(stop)

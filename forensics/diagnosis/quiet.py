@@ -16,7 +16,6 @@ from .deaths import ONE_INCIDENT_S, RESTART_S
 from .entities import ENGINE_COMM
 from .health import broke_before_stop, outlived
 from .judge import Judged, assemble, judge
-from .leading import is_slow_stop
 from .model import Confidence, Death, Incident, Life
 from .raised import raised
 from .rules import serving
@@ -71,7 +70,7 @@ def long_after(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
 
     What was told to stop, and killed because it was slow, was not ailing: after it, at once.
     """
-    ends = [(death.time_s or 0.0, is_slow_stop(incident)) for incident in known for death in incident.deaths]
+    ends = [(death.time_s or 0.0, rank.is_slow_stop(i.hypotheses[0])) for i in known for death in i.deaths]
     since_s = max((end_s + (0.0 if stopped else ONE_INCIDENT_S) for end_s, stopped in ends if end_s), default=0.0)
     found = saturated.for_long(case, since_s) if since_s else None
     if found is not None:

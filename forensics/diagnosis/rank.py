@@ -210,6 +210,18 @@ def is_weak(finding: Finding) -> bool:
     return finding.signature in WEAK or is_anybodys(finding)
 
 
+_SLOW_STOP = frozenset(
+    {"derived.killed_after_grace", "runtime.docker_kill", "systemd.stop_timeout", "systemd.killing_process"}
+)
+"""Who stopped it says in these words that it took too long."""
+
+
+def is_slow_stop(hypothesis: Hypothesis) -> bool:
+    """True where something was told to stop, and killed when it took too long: nothing else is known against it."""
+    decisive = {f.signature for f in hypothesis.decisive}
+    return decisive <= _SLOW_STOP and bool(decisive & {"derived.killed_after_grace", "systemd.stop_timeout"})
+
+
 def is_anybodys(finding: Finding) -> bool:
     """True for what the machine says of some program in Python, at a time that is open: anybody's, at any time."""
     comm = finding.fields.get("victim_comm", finding.fields.get("comm"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -550,3 +551,36 @@ def test_two_containers_of_one_log_keep_their_errors(b: ModuleType) -> None:
            scope=Scope(container="embed"))  # fmt: skip
     found = {i.entity: i.hypotheses[0].cause.id for i in w.diagnosis().incidents}
     assert found == {"ctr:chat": "gpu_oom.runtime_load", "ctr:embed": "gpu_illegal_access"}
+
+
+@pytest.mark.parametrize(
+    ("told", "cause"),
+    [
+        ("Free memory on device (6.07/79.18 GiB) on startup is less than desired GPU memory utilization (0.9, 71.26 GiB).",
+         "gpu_oom.other_process"),
+        ("", "external_sigkill"),
+    ],
+    ids=["the next start is refused", "it is all that happened"],
+)  # fmt: skip
+def test_a_stop_that_took_too_long_explains_no_failing_start(b: ModuleType, told: str, cause: str) -> None:
+    """systemd kills the server that somebody stopped, a process of it stays, and every start after it finds the card full."""
+    w = b.World()
+    unit = Scope(unit="vllm.service")
+
+    def say(seconds: float, text: str, kind: str = "log", **fields: Any) -> None:
+        w.add("journal", seconds, text, kind, "systemd", unit, **fields)
+
+    w.start("journal", 0, unit)
+    w.answer("journal", 900, scope=unit)
+    say(1000, "Stopping vllm.service - vLLM...")
+    say(1020, "vllm.service: State 'stop-sigterm' timed out. Killing.")
+    say(1020, "vllm.service: Main process exited, code=killed, status=9/KILL", "unit_exit", code="killed", status=9)
+    say(1020, "vllm.service: Unit process 40211 (VLLM::EngineCor) remains running after unit stopped.")
+    for lap in range(3 if told else 0):
+        begin = 1030 + 60 * lap
+        w.start("journal", begin, unit, ready=False, loaded=False)
+        w.fail("journal", begin + 20, f"ValueError: {told}", scope=unit, envelope="")
+        say(begin + 22, "vllm.service: Main process exited, code=exited, status=1/FAILURE", "unit_exit", code="exited", status=1)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == cause
+    assert len(found.incidents[0].deaths) == (4 if told else 1)
