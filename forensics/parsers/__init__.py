@@ -106,6 +106,7 @@ FORMATS: tuple[Format, ...] = (
     *helm.FORMATS,
     *exports.FORMATS,
     cloud_notices.FORMAT,
+    cloud_notices.OPERATIONS,
     docker.EVENTS,
     sacct.FORMAT,
     scontrol.FORMAT,

@@ -2,7 +2,7 @@
 
 Shapes: EC2 `describe-spot-instance-requests`, `describe-instances` (`StateReason`), `describe-instance-status`
 (`Events`) and the instance action of its metadata, EventBridge (`detail-type`), Compute Engine operations
-(`operationType`), Azure scheduled events (`EventType`), SageMaker `describe-endpoint` (`FailureReason`; its times are
+(`operationType`; or the table of `gcloud compute operations list`), Azure scheduled events (`EventType`), SageMaker `describe-endpoint` (`FailureReason`; its times are
 not that of the failure) and `describe-endpoint-config` (how long a start may take). One key of each notice says what
 happened; its siblings say when, and in words.
 """
@@ -14,12 +14,13 @@ from typing import Any
 
 import regex
 
-from ..model import Event, Locator, Parsed
+from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head
 from .envelopes.shippers import moment
 from .json_yaml import read_json
 from .k8s_values import known
 from .located import Array, Object, int_at, text_at
+from .tables import Header, header_of
 
 _TELLING = ("Code", "detail-type", "operationType", "EventType", "action", "FailureReason")
 """Keys that say what happened, by a word of the cloud's list."""
@@ -62,10 +63,38 @@ def _notices(value: Any, source: str) -> Iterator[Event]:
         yield from _notices(item, source)
 
 
+_COLUMNS = frozenset({"TYPE", "TARGET", "STATUS", "TIMESTAMP"})
+
+
+def read_operations(text: str, source: str) -> Parsed:
+    """A `log` event on `host` for each row: what was done to which machine, and when."""
+    return Parsed(tuple(_operations(text.split("\n"), source)))
+
+
+def _operations(lines: list[str], source: str) -> Iterator[Event]:
+    header: Header | None = None
+    for number, line in enumerate(lines, 1):
+        if (new := _operations_header(line)) is not None:
+            header = new
+        elif header is not None and (stamp := moment((row := header.cells(line.rstrip()))["TIMESTAMP"])) is not None:
+            told = f"operation {row['TYPE']} of {row['TARGET']}: {row['STATUS']}"
+            scope = Scope(host=row["TARGET"].rpartition("/")[2])
+            yield Event(Locator(source, number, number), "log", "host", told, (stamp,), scope, raw=line.strip())
+
+
+def _operations_header(line: str) -> Header | None:
+    header = header_of(line)
+    return header if header is not None and _COLUMNS <= frozenset(header.names) else None
+
+
 def sniff(head: Head) -> int:
     if head.text.lstrip()[:1] not in ("{", "["):
         return 0
     return 60 if _MARK.search(head.text) or _CODE_IN_WORDS.search(head.text) else 0
 
 
+OPERATIONS = Format(
+    "cloud.operations", "gcloud compute operations list",
+    lambda head: 93 if any(map(_operations_header, head.lines[:5])) else 0, read_operations, 4 << 20,
+)  # fmt: skip
 FORMAT = Format("cloud.notice", "answer of a cloud about its machines", sniff, read, 16 << 20, begins="{[", most=60)

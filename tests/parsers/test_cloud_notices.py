@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from forensics import parsers
 from forensics.parsers import cloud_notices
-from forensics.sources import make_head
+from forensics.sources import identify, make_head
 
 REQUEST = """\
 {
@@ -72,3 +73,19 @@ def test_an_endpoint_that_failed_and_how_long_its_start_may_take() -> None:
     (spec,) = cloud_notices.read(text, "config.json").events
     assert (spec.kind, spec.fields["health_period_s"]) == ("pod_spec", 900)
     assert all(cloud_notices.sniff(make_head("x.json", told.encode(), True)) == 60 for told in (text, '{"EndpointStatus": "Failed"}'))
+
+
+def test_operations_of_compute_engine() -> None:
+    """`gcloud compute operations list`: each row has its own time, and its target is the machine."""
+    text = (
+        "$ gcloud compute operations list --limit 2\n"
+        "NAME                    TYPE                         TARGET                                HTTP_STATUS  STATUS  TIMESTAMP\n"
+        "systemevent-17-64b-7f0  compute.instances.preempted  europe-west9-b/instances/gpu-node-7   200          DONE    2026-11-29T13:25:17.312-08:00\n"
+        "operation-17-64b-e0f    delete                       europe-west9-b/instances/gpu-node-8   200          DONE    2026-11-29T12:53:42.841-08:00\n"
+    )
+    head = make_head("ops.txt", text.encode(), True)
+    assert identify(head, parsers.FORMATS) is cloud_notices.OPERATIONS
+    preempted, deleted = cloud_notices.read_operations(text, "ops.txt").events
+    assert preempted.text == "operation compute.instances.preempted of europe-west9-b/instances/gpu-node-7: DONE"
+    assert (preempted.scope.host, preempted.stamps[0].seconds, preempted.locator.line) == ("gpu-node-7", 1795987517.312, 3)
+    assert deleted.scope.host == "gpu-node-8"
