@@ -2,9 +2,9 @@
 
 Shapes: EC2 `describe-spot-instance-requests`, `describe-instances` (`StateReason`), `describe-instance-status`
 (`Events`) and the instance action of its metadata, EventBridge (`detail-type`), Compute Engine operations
-(`operationType`; or the table of `gcloud compute operations list`), Azure scheduled events (`EventType`), SageMaker `describe-endpoint` (`FailureReason`; its times are
-not that of the failure) and `describe-endpoint-config` (how long a start may take). One key of each notice says what
-happened; its siblings say when, and in words.
+(`operationType`, or the table of `gcloud compute operations list`), Azure scheduled events (`EventType`), SageMaker
+`describe-endpoint` (`FailureReason`; its times are not that of the failure) and `describe-endpoint-config` (how long a
+start may take). One key of each notice says what happened; its siblings say when, and in words.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _operations(lines: list[str], source: str) -> Iterator[Event]:
 
 def _operations_header(line: str) -> Header | None:
     header = header_of(line)
-    return header if header is not None and _COLUMNS <= frozenset(header.names) else None
+    return header if header is not None and frozenset(header.names) >= _COLUMNS else None
 
 
 def sniff(head: Head) -> int:
