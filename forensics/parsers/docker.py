@@ -20,9 +20,8 @@ from ..model import Event, Locator, Parsed, RawStamp, Scope, StampForm
 from ..sources import Format, Head, mostly
 from . import healthchecks
 from .json_yaml import read_json
-from .k8s_objects import quoted
 from .k8s_values import instant_at, known, shown, terminated_text
-from .located import Object, dig, holding, int_at, line_at, object_at, objects_at, strings_at, text_at
+from .located import Object, dig, holding, int_at, line_at, object_at, objects_at, quoted, strings_at, text_at
 from .numerals import is_whole
 from .tables import Header, header_of
 from .task_states import is_task_states, task_events

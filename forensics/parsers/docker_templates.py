@@ -16,8 +16,7 @@ from ..model import Event, Parsed
 from ..sources import Format, Head
 from .commands import is_command, owner_of, title_of
 from .docker import inspected
-from .k8s_objects import quoted
-from .located import Object, dig
+from .located import Object, dig, quoted
 
 _INSPECT = regex.compile(
     r"(?:sudo )?(?:docker|podman|nerdctl) (?:container )?inspect "

@@ -18,9 +18,8 @@ from ..sources import Format, Head
 from .healthchecks import health_fields
 from .json_yaml import read_json, read_yaml
 from .k8s_facts import DEFAULT_SHM_BYTES
-from .k8s_objects import quoted
 from .k8s_values import known
-from .located import Object, dig, int_at, object_at, objects_at, strings_at, text_at
+from .located import Object, dig, int_at, object_at, objects_at, quoted, strings_at, text_at
 from .sizes import size_bytes
 
 _SERVICES = regex.compile(r"^services:\s*(?:#.*)?$", regex.MULTILINE)

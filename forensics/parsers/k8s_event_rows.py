@@ -14,8 +14,8 @@ import regex
 from ..model import Event, Locator, Parsed, Scope
 from ..sources import Format, Head
 from .k8s_cluster import Occurrence, occurrence_events, with_age
-from .k8s_objects import quoted
 from .k8s_values import AGE
+from .located import quoted
 
 _ROW = regex.compile(
     rf"\s*(?:[-*] )?(?P<type>Normal|Warning)\s+(?P<reason>[A-Z][A-Za-z]+)\s+(?P<age>{AGE})"

@@ -22,11 +22,9 @@ from .k8s_cluster import event_events, kubelet_config_event, node_events, worklo
 from .k8s_facts import pod_events
 from .k8s_templates import template_events
 from .kubectl_lines import SECTION_END, SECTION_START
-from .located import Object, dig, holding, line_at, object_at, objects_at, text_at
+from .located import Object, dig, holding, line_at, object_at, objects_at, quoted, text_at
 from .serve_status import service_events
 
-RAW_CHARS = 4000
-"""A longer physical line (a one-line document) is not quoted."""
 _WATCH_TYPES = ("ADDED", "MODIFIED", "DELETED")
 _WORKLOADS = (
     "Deployment",
@@ -80,27 +78,6 @@ def read(text: str, source: str) -> Parsed:
         return parsed
     read_logs = embedded.read_text(logs, source, "container")
     return replace(parsed, events=(*parsed.events, *read_logs.events), samples=read_logs.samples, scope=Scope())
-
-
-def quoted(events: Iterable[Event], lines: list[str], diagnostics: Iterable[Diagnostic] = ()) -> Parsed:
-    """Events in file order with their physical lines, and the owner that all of them share."""
-    ordered = sorted(events, key=lambda event: event.locator.line)
-    told = [
-        event if event.raw else replace(event, raw=lines[event.locator.line - 1])
-        if 0 < event.locator.line <= len(lines) and len(lines[event.locator.line - 1]) <= RAW_CHARS else event
-        for event in ordered
-    ]  # fmt: skip
-    return Parsed(tuple(told), (), tuple(diagnostics), _shared_scope(told))
-
-
-def _shared_scope(events: Iterable[Event]) -> Scope:
-    scopes = [event.scope for event in events]
-    shared = {}
-    for name in ("host", "namespace", "pod", "pod_uid"):
-        values = {getattr(scope, name) for scope in scopes}
-        if len(values) == 1:
-            shared[name] = values.pop()
-    return Scope(**shared)
 
 
 def _objects(value: object, kind: str = "") -> Iterator[tuple[Object, str]]:

@@ -14,8 +14,7 @@ from ..model import Event, Parsed
 from ..sources import Format, Head
 from .json_yaml import read_yaml
 from .k8s_facts import pod_events
-from .k8s_objects import quoted
-from .located import Object, holding, listed, text_at
+from .located import Object, holding, listed, quoted, text_at
 
 MAX_BYTES = 4 << 20
 _STATE = regex.compile(r"(?P<indent> *)(?:- )?(?P<key>state|lastState): *")

@@ -11,8 +11,8 @@ from ..model import Event, Locator, Parsed, StampForm
 from ..sources import Format, Head
 from .k8s_containers import Lines
 from .k8s_describe import object_events, starts_object, starts_state, state_events, state_goes_on
-from .k8s_objects import quoted
 from .k8s_tables import is_known, plain_event, plain_pod, reader_of, table_events
+from .located import quoted
 from .tables import header_of
 
 _NAMED_ROW = regex.compile(

@@ -7,10 +7,13 @@ value, where a step is missing or of another type.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import regex
+
+from ..model import Diagnostic, Event, Parsed, Scope
 
 
 class Object(dict[str, Any]):
@@ -115,3 +118,28 @@ def line_at(value: Any, *path: str | int) -> int:
             break
         line, value = int(value.lines[step]), inner
     return line
+
+
+RAW_CHARS = 4000
+"""A longer physical line (a one-line document) is not quoted."""
+
+
+def quoted(events: Iterable[Event], lines: list[str], diagnostics: Iterable[Diagnostic] = ()) -> Parsed:
+    """Events in file order with their physical lines, and the owner that all of them share."""
+    ordered = sorted(events, key=lambda event: event.locator.line)
+    told = [
+        event if event.raw else replace(event, raw=lines[event.locator.line - 1])
+        if 0 < event.locator.line <= len(lines) and len(lines[event.locator.line - 1]) <= RAW_CHARS else event
+        for event in ordered
+    ]  # fmt: skip
+    return Parsed(tuple(told), (), tuple(diagnostics), _shared_scope(told))
+
+
+def _shared_scope(events: Iterable[Event]) -> Scope:
+    scopes = [event.scope for event in events]
+    shared = {}
+    for name in ("host", "namespace", "pod", "pod_uid"):
+        values = {getattr(scope, name) for scope in scopes}
+        if len(values) == 1:
+            shared[name] = values.pop()
+    return Scope(**shared)

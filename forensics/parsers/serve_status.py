@@ -19,7 +19,7 @@ from ..sources import Format, Head
 from . import embedded
 from .json_yaml import read_json, read_yaml
 from .k8s_values import instant_at, known
-from .located import Object, dig, int_at, line_at, object_at, text_at
+from .located import Object, dig, int_at, line_at, object_at, quoted, text_at
 
 _APPLICATIONS = ("applications", "applicationStatuses")
 _DEPLOYMENTS = ("deployments", "serveDeploymentStatuses")
@@ -39,7 +39,8 @@ def service_events(entry: Object, source: str) -> Iterator[Event]:
 def read(text: str, source: str) -> Parsed:
     """A `log` event on `ray` for each deployment, and what its message holds of the replica's own output."""
     documents = read_json(text) if text.lstrip()[:1] == "{" else read_yaml(text)
-    return Parsed(tuple(event for document in documents for event in _applications(document.value, source, Scope())))
+    told = (event for document in documents for event in _applications(document.value, source, Scope()))
+    return quoted(told, text.split("\n"))
 
 
 def _applications(value: Any, source: str, scope: Scope) -> Iterator[Event]:
