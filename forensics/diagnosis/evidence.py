@@ -95,7 +95,7 @@ def _stands_before(one: Finding, other: Finding) -> bool:
 
 def same_fact(one: Finding, other: Finding) -> bool:
     """True for two sources, or two lines, that tell of one thing."""
-    if one.signature != other.signature or one.event.kind != other.event.kind:
+    if one.signature != other.signature or not _alike(one.event.kind, other.event.kind):
         return False
     a, b = one.time, other.time
     if a.utc_s is not None and b.utc_s is not None:
@@ -107,6 +107,11 @@ def same_fact(one: Finding, other: Finding) -> bool:
     return all(
         one.fields.get(key) == value for key, value in other.fields.items() if key in one.fields and key in _IDENTITY
     )
+
+
+def _alike(one: str, other: str) -> bool:
+    """True for events of one kind; an exception may be printed once more without its traceback."""
+    return one == other or {one, other} == {"log", "traceback"}
 
 
 def _one_clock(one: Finding, other: Finding) -> bool:

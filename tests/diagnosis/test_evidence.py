@@ -455,3 +455,14 @@ def test_a_warning_of_every_start_is_evidence_where_it_came_true(b: ModuleType, 
         w.add("a", 32, "OSError: [Errno 24] Too many open files", level="ERROR")
     w.fail("a", 40, "ValueError: Total number of attention heads (28) must be divisible by tensor parallel size (3).")
     assert objection_to(b, w, "vllm.ulimit_low") == reason
+
+
+def test_an_exception_printed_twice_is_one_fact(b: ModuleType) -> None:
+    """With its traceback and, by the client, as a line: vLLM's V0 prints it so."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 900)
+    w.fail("a", 1000, b.oom_text())
+    w.add("a", 1000.2, f"OutOfMemoryError('{b.oom_text().partition(': ')[2]}')", level="ERROR")
+    told = [f.locator.line for f in w.diagnosis().verdict.supporting if f.signature == "torch.oom"]
+    assert len(told) == 1
