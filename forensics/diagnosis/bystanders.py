@@ -17,7 +17,7 @@ from .case import Case
 from .deaths import LINGER_S
 from .entities import CLUSTER_NAME, ENGINE_PROGRAM, NO_ENGINE, may_run_engine, serves, shown_as_engine, words_of
 from .model import Death, Life
-from .placing import workload_of
+from .pod_names import workload_of
 
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
@@ -47,7 +47,9 @@ def may_be_engine(case: Case, entity: str) -> bool:
     if owners:
         return entity.startswith("pod:") and any(workload_of(owner) == workload_of(entity) for owner in owners)
     known = set(_candidates(case))
-    return known == {entity} or (len(known - {entity}) <= 1 and _is_only_container(case, entity, known))
+    if entity in known and all(_are_replicas(entity, other) for other in known):
+        return True  # whichever of them wrote the log, it is the service that ended
+    return len(known - {entity}) <= 1 and _is_only_container(case, entity, known)
 
 
 def is_foreign(case: Case, entity: str) -> bool:
@@ -91,7 +93,12 @@ def went_on(life: Life) -> bool:
 def are_alike(one: str, other: str) -> bool:
     """True where one's name begins the other's, or they differ only in what tells ranks apart."""
     names = sorted((workload_of(one), workload_of(other)), key=len)
-    return names[1].startswith(names[0]) or _KIN.sub("0", names[0]) == _KIN.sub("0", names[1])
+    return names[1].startswith(names[0]) or _are_replicas(one, other)
+
+
+def _are_replicas(one: str, other: str) -> bool:
+    """True where two names differ only in what tells pods of a Deployment, or ranks, apart."""
+    return _KIN.sub("0", workload_of(one)) == _KIN.sub("0", workload_of(other))
 
 
 def _is_only_container(case: Case, entity: str, known: set[str]) -> bool:
@@ -244,20 +251,21 @@ def _bare(entity: str) -> str:
     return entity.partition(":")[2]
 
 
-def restarted(case: Case) -> bool:
-    """True when a restart counter says that the engine, or what may be it, ended, although no source shows the end."""
+def restarted(case: Case) -> Event | None:
+    """Whose restart counter says that the engine, or what may be it, ended, although no source shows the end."""
     for event in case.of_kind(*_STATES):
-        count = _restarts(event)
+        count = restarts(event)
         name = case.entities.of(event)
         if not isinstance(count, int) or count <= 0 or _of_sidecar(case, name, event.scope.container):
             continue
         seen = any(case.entities.same(death.entity, name) for death in case.deaths)
         if not seen and may_be_engine(case, name):
-            return True
-    return False
+            return event
+    return None
 
 
-def _restarts(event: Event) -> Any:
+def restarts(event: Event) -> Any:
+    """What a status says of how often its owner was started again; none where it says nothing."""
     return event.fields.get("restart_count", event.fields.get("n_restarts"))
 
 
@@ -282,5 +290,5 @@ def _unbroken(case: Case) -> Iterator[str]:
     for event in case.of_kind(*_STATES):
         word = str(event.fields.get("status") or event.fields.get("state") or event.fields.get("phase") or "")
         name = case.entities.of(event)
-        if word in _RUNNING and not _restarts(event) and not _of_sidecar(case, name, event.scope.container):
+        if word in _RUNNING and not restarts(event) and not _of_sidecar(case, name, event.scope.container):
             yield name

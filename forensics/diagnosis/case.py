@@ -190,6 +190,8 @@ DERIVED: dict[str, Derived] = {
                 "hugepages_idle",
                 "kill_in_output",
                 "told_end",
+                "restarts_counted",
+                "machine_restarted",
                 "foreign_code",
             ),
         ),

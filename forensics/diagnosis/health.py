@@ -14,7 +14,7 @@ from ..parsers.records import MACHINE, unwrap
 from . import bystanders, impact, jobs, rank, rules, told, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
-from .deaths import PROBE_KILLS
+from .deaths import ONE_INCIDENT_S, PROBE_KILLS
 from .entities import hits_engine
 from .judge import Judged, assemble
 from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Phase, Trend
@@ -66,10 +66,13 @@ def no_fault(case: Case) -> Incident:
     doubts += filter(None, [serving.unexplained_failures(case), None if stopped or planned else _failed_in_front(case)])
     doubts += filter(partial(_ended_ours, case), case.named(*PROBE_KILLS, "k8s.evicted"))
     doubts += () if stopped or planned else filter(partial(_was_replica, case), case.named("k8s.pod_gone"))
+    if (counted := bystanders.restarted(case)) is not None:
+        doubts.append(conclude("restarts_counted", counted, {"restart_count": bystanders.restarts(counted)}))
+    if (begun_anew := next(_machine_restarted(case), None)) is not None:
+        doubts += [begun_anew, *case.named("systemd.journal_unclean")]
     findings += doubts
     healthy = bool(working or stopped or planned or flat or succeeded or scraped)
-    healthy = healthy and not bystanders.restarted(case) and not doubts
-    healthy = healthy and not broke_before_stop(case)
+    healthy = healthy and not doubts and not broke_before_stop(case)
     cause = case.library.causes["healthy" if healthy else "insufficient_evidence"]
     hypothesis = rank.rank_one(cause, findings)
     if healthy:
@@ -197,6 +200,21 @@ def _failed_in_front(case: Case) -> Finding | None:
             fields = {"failed_requests": count, "http_status": max(set(status), key=status.count)}
             return conclude("requests_failed", events[0], fields)
     return None
+
+
+def _machine_restarted(case: Case) -> Iterator[Finding]:
+    """Starts of a machine behind the last line of an engine that worked on it, and that nothing had stopped.
+
+    Both bear the machine's name, so one clock dates them; of what is hours later the log tells nothing.
+    """
+    for boot in case.named("kernel.boot"):
+        host, began_s = boot.event.scope.host, boot.time.utc_s
+        for life in case.lives:
+            ended_s = life.end.time.utc_s
+            if not host or life.end.scope.host != host or life.shutdown or began_s is None or ended_s is None:
+                continue
+            if 0.0 < began_s - ended_s <= ONE_INCIDENT_S:
+                yield conclude("machine_restarted", boot.event, {"outage_s": round(began_s - ended_s)}, (boot,))
 
 
 def _was_replica(case: Case, gone: Finding) -> bool:

@@ -18,6 +18,8 @@ REPORT_DELAY_S = 2.0
 """The kernel's line, containerd's, kubelet's and the event of one fact come within this time."""
 OVERCOME_S = 3600.0
 """A run that was at work this long had overcome whatever ended the one before it."""
+_UNEXPLAINED = frozenset({"derived.unexplained_exit", "derived.restarts_counted", "derived.machine_restarted"})
+"""What shows that something ended, where nothing shows why."""
 _COUNTS_ERRORS = frozenset({"vllm.config_validation"})
 """Lines that only count the errors which stand, each with its reason, right below them."""
 REASON_LINES = 6
@@ -270,7 +272,7 @@ def first_cause(hypothesis: Hypothesis) -> Finding | None:
     Where a line marks the onset of the same thing (the head of a kernel's report, the kubelet's order), it is that one.
     """
     if not hypothesis.decisive:
-        ends = [f for f in hypothesis.supporting if f.signature == "derived.unexplained_exit"]
+        ends = [f for f in hypothesis.supporting if f.signature in _UNEXPLAINED]
         return min(ends, key=evidence_stage.order, default=None)
     firm = [f for f in hypothesis.decisive if not rank.is_weak(f)] or hypothesis.decisive
     ground = [base for f in firm for base in (f.rests_on or (f,))]

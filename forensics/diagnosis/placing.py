@@ -11,28 +11,21 @@ import regex
 from ..bundle.rotation import rotation_of
 from ..model import Event, Samples, Scope, StampForm
 from ..parsers import prose
-from ..sources import REPLICA
 from . import entities as entity_stage
 from . import placing_kills as kills
-from . import sidecars
+from . import pod_names, sidecars
 from .entities import CLUSTER_NAME, ENGINE_CHANNELS, LOG_CHANNELS, NO_ENGINE, Entities, may_run_engine, names_of, stated
 from .placing_kills import KILL_S, Log
 
-_HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?:-[a-f0-9]{6,10})?-[a-z0-9]{5}$")
 _RUN_WORDS = regex.compile(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
 """Words by which people tell the runs of one container apart."""
 _STREAM_WORDS = regex.compile(r"(?i)(?<=[-_.])(?:std)?(?:out|err)(?=[-_.]|$)")
 """Endings of a job's, or a supervisor's, two streams: `slurm-4711.out` and `.err`, `vllm-stderr.log`."""
-_FILE_NOISE = regex.compile(
-    r"(?:^|[-_.])(?:previous|prev|current|curr|logs?|kubectl|pod|container|txt|gz|zst|old|new|first|last|run|node|saved|from|start(?:up)?|archive|\d+)(?=[-_.!]|$)",
-    regex.IGNORECASE,
-)
 _SHORT_ID = 12
 SETTLED_S = 60.0
 """Logs of one container, of its ranks or streams, begin and end within this time of each other."""
 MIN_REPORTS = 3
 """So many reports of an engine tell it from another one."""
-_COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
 
 
 def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
@@ -102,6 +95,7 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
     """Give engine logs without an owner to the pod whose arguments, start times or name fit best."""
     logs = _ownerless_logs(entities, events)
     pods = _pods(entities, events)
+    names = [pod.name for pod in pods]
     reports = _reports(samples)
     known: dict[str, list[frozenset[tuple[int, float]]]] = {}
     for source, told in sorted(reports.items()):
@@ -109,8 +103,8 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
     proposals: list[tuple[int, str, str, str]] = []
     placed: set[str] = set()
     for log in logs:
-        named = _named_in(log.source, pods)
-        replica = "" if named else _replica_in(log.source, pods)
+        named = pod_names.named_in(log.source, names)
+        replica = "" if named else pod_names.replica_in(log.source, names)
         if replica:
             entities.join(replica, f"file:{log.source}", "file_name")
             placed.add(log.source)
@@ -177,28 +171,6 @@ def _bare_outputs(entities: Entities, events: Sequence[Event]) -> Iterator[str]:
 
 NAMED = 9
 """Points of a file that bears the whole name of a pod: more than all circumstances together."""
-
-
-def _named_in(source: str, pods: Sequence[_Pod]) -> str:
-    """The pod whose whole name a file bears, or its folder is; the longest, where one name begins another."""
-    *folders, base = source.split("/")
-    bare = {pod.name.partition(":")[2]: pod.name for pod in pods}
-    found = [name for name in bare if name in folders or (regex.search(r"\d", name) and _bears(base, name))]
-    return bare[max(found, key=len)] if found else ""
-
-
-def _replica_in(source: str, pods: Sequence[_Pod]) -> str:
-    """The pod whose whole name a file bears, of a Deployment of which only other pods are known; empty when none."""
-    base = source.rpartition("/")[2]
-    for workload in {workload_of(pod.name) for pod in pods if workload_of(pod.name) != pod.name.partition(":")[2]}:
-        if found := regex.search(rf"(?<![a-z0-9]){regex.escape(workload)}-{REPLICA}(?![a-z0-9])", base):
-            return f"pod:{found[0]}"
-    return ""
-
-
-def _bears(file: str, name: str) -> bool:
-    """True for `chat-0_previous.log` and `chat-0`; not for `chat-0-1.log`, which is the second of a group."""
-    return bool(regex.search(rf"(?<![a-z0-9]){regex.escape(name)}(?![a-z0-9]|-\d)", file))
 
 
 def _only_candidate(
@@ -321,7 +293,7 @@ def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
             pod.starts.append(event.time.utc_s)
         elif isinstance(started, int | float):
             pod.starts.append(float(started))
-            if event.kind == "pod_status" and workload_of(name) != name.partition(":")[2]:
+            if event.kind == "pod_status" and pod_names.workload_of(name) != name.partition(":")[2]:
                 pod.born_s = float(started)
         if event.kind == "container_terminated" and event.time.utc_s is not None:
             pod.ends.append(event.time.utc_s)
@@ -345,7 +317,7 @@ def _fit(log: Log, pod: _Pod) -> tuple[int, str]:
         points, reason = points + 3, reason or "start_time"
     if timed and log.last_s is not None and any(-60 <= end - log.last_s <= 120 for end in pod.ends):
         points, reason = points + 2, reason or "end_time"
-    if _words(log.source) & _words(workload_of(pod.name)) or _begins(log.source, pod.name):
+    if pod_names.resembles(log.source, pod.name):
         points, reason = points + 2, reason or "file_name"
     if not points and pod.described and pod.gpus and not entity_stage.models_of(log.arguments):
         points, reason = 1, "only_candidate"
@@ -354,28 +326,6 @@ def _fit(log: Log, pod: _Pod) -> tuple[int, str]:
 
 def _outlives(log: Log, end: float) -> bool:
     return log.first_s is not None and log.last_s is not None and log.first_s < end - 60.0 and log.last_s > end + 60.0
-
-
-def workload_of(name: str) -> str:
-    """`pod:chat-qwen3-14b-6fb6bcbb89-jkzmh` → `chat-qwen3-14b`."""
-    bare = name.partition(":")[2] or name
-    found = _HASHED_POD.match(bare)
-    return found["workload"] if found else bare
-
-
-def _words(path: str) -> set[str]:
-    words = set(regex.split(r"[^a-z]+", path.lower()))
-    return {word for word in words if len(word) >= 4 and word not in _COMMON_WORDS and not _FILE_NOISE.fullmatch(word)}
-
-
-def _begins(path: str, pod: str) -> bool:
-    """True when a file's name without `previous`, `log` and the like begins the pod's: `phi4-prev.log`, `phi4-0`."""
-    stem, shorter = "", path.rpartition("/")[2].lower()
-    while stem != shorter:
-        stem, shorter = shorter, _FILE_NOISE.sub("", shorter)
-    stem = stem.strip("-_.")
-    telling = len(stem) >= 3 and any(map(str.isalpha, stem)) and stem not in _COMMON_WORDS
-    return telling and f"{pod.partition(':')[2]}-".startswith(f"{stem}-")
 
 
 def _join_rotated(entities: Entities, placed: Sequence[str], left: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ import regex
 
 from ..model import Event
 from .entities import shown_as_engine, words_of
-from .placing import workload_of
+from .pod_names import workload_of
 
 _MADE = regex.compile(
     r"(?:-(?:\d{1,5}|predictor|default|deployment|raycluster|head|worker|group|[b-df-hj-np-tv-z2456789]{5,10}))*"

@@ -11,7 +11,7 @@ from .case import Case
 from .deaths import ONE_INCIDENT_S
 from .entities import LOG_CHANNELS
 from .model import Death, Incident, Life
-from .placing import workload_of
+from .pod_names import workload_of
 
 SURE_S = 5.0
 """Times less certain than this make no duration."""

@@ -33,9 +33,6 @@ _UNSURE = regex.compile(
     r"|nicht|nie|kein\w*|ohne|wenn|ob|falls|könnte|wird|pas|jamais|sans|si|nunca|sin|não|nem|sem|не|ни|если)\b"
     r"|n't\b|\b(?:expected|erwartet|attendu|esperado)\b|没|未|不|是否|如果|会|吗|预期"
 )
-_ANOTHER_TIME = regex.compile(
-    r"(?i)\blast (?:week|month|year|time)\b|\b(?:letzte|vorige)\w* (?:woche|monat|jahr|mal)\b|上周|上个?月|上次|去年"
-)
 _ROW = regex.compile(r"\S {2,}\S.*? {2,}\S")
 """Columns: a program's table, whatever sentence stands in the last one."""
 _SENTENCE = regex.compile(r"[^.!?。！？]+(?:\.(?=\w)[^.!?。！？]*)*[.!?。！？]*")
@@ -72,7 +69,7 @@ def _by_people(case: Case) -> Iterator[Event]:
 
 def _end_in(sentence: str) -> int | None:
     """The exit code that a sentence tells, 0 where it tells of an end without one; none where it tells of no end."""
-    if sentence.rstrip().endswith(("?", "？")) or _UNSURE.search(sentence) or _ANOTHER_TIME.search(sentence):
+    if sentence.rstrip().endswith(("?", "？")) or _UNSURE.search(sentence) or mentions.ANOTHER_TIME.search(sentence):
         return None
     if mentions.REFERS.search(sentence.replace("--previous", "")):
         return None

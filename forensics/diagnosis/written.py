@@ -30,6 +30,16 @@ _REMEMBERED = frozenset({
 })  # fmt: skip
 """What a status remembers of days before: it is no log of them."""
 _DATE = regex.compile(r"(?<!\d)20\d\d-[01]\d-[0-3]\d(?!\d)")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+_MONTH = regex.compile(rf"\b({'|'.join(_MONTHS)})\b")
+_APART = regex.compile(
+    r"(?i)\b(?:kept|other|another|old|different|unrelated|compar\w+|(?:for|as a) reference)\b"
+    r"|另一|别的|其他|旧|对比|参考"
+)
+"""How somebody says of a log that it is not of what is asked about."""
 _REVIEW = regex.compile(
     r"(?i)(?<![a-z])(?:post-?mortem|incident|retrospective|review|rca|inc-?\d+)(?![a-z])|复盘|事故|障害報告|ポストモーテム"
 )
@@ -91,17 +101,19 @@ def _is_kept(path: str, own: Mapping[str, Sequence[Event]], people: frozenset[st
 
     The remark prints the day with its year, and the stamps below are of it. The others are at least weeks apart, and
     later, as a printed year or a `today` beside a date tells; where they print no year, the remark has to compare.
-    Only where another file holds an engine's lines: else the kept log is what the bundle is about.
+    Only where another file holds an engine's lines: else the kept log is what the bundle is about. Where no line of
+    the kept log is dated, a month of which the engine's lines are not, or `last year`, says as much, if the remark
+    sets the log apart.
     """
     remark = min(own[path], key=lambda event: event.locator.order, default=None)
     if remark is None or remark.channel != notes.CHANNEL or all(e.channel == notes.CHANNEL for e in own[path]):
         return False
-    if not (days := _days(remark.raw)):
-        return False
-    day_s = days[0]
     others = [event for other, told in own.items() if other != path for event in told]
     if not any(event.channel == "engine" and event.locator.source not in people for event in others):
         return False
+    if not (days := _days(remark.raw)):
+        return _is_set_apart(remark.raw, others) and not any(map(_is_dated, own[path]))
+    day_s = days[0]
     if not all(-DAY_S < _apart(event, day_s) < 2 * DAY_S for event in own[path] if _is_dated(event)):
         return False
     said = [
@@ -112,6 +124,17 @@ def _is_kept(path: str, own: Mapping[str, Sequence[Event]], people: frozenset[st
     known = [*said, *(_apart(event, day_s) for event in dated if not _is_yearless(event))]
     apart = all(abs(seconds) > HISTORY_S for seconds in (*said, *(_apart(event, day_s) for event in dated)))
     return apart and (max(known) > 0 if known else bool(dated) and mentions.REFERS.search(remark.raw) is not None)
+
+
+def _is_set_apart(remark: str, others: Iterable[Event]) -> bool:
+    """Whether a remark says in words that what stands below it is of another case, and of another time."""
+    if not _APART.search(remark):
+        return False
+    months = {_MONTHS.index(found[1]) + 1 for found in _MONTH.finditer(remark)}
+    engine = (event for event in others if event.channel == "engine" and _is_dated(event))
+    seen = {datetime.fromtimestamp(_moment(event), UTC).month for event in engine}
+    of_month = bool(months) and bool(seen) and months.isdisjoint(seen)
+    return of_month or (not months and mentions.ANOTHER_TIME.search(remark) is not None)
 
 
 def _days(text: str) -> list[float]:

@@ -194,12 +194,19 @@ def _settle_channels(records: list[Record], default_channel: str) -> list[Record
     settled = []
     for record in records:
         channel = record.channel
+        if not channel and default_channel == "kernel" and _is_remark(record.text):
+            channel = "notes"
         if channel in ("", "container", "host") and (_voice(record) in engines or (not channel and not record.ident)):
             foreign = default_channel == "plain" and not any(_voice(record)) and is_bare(record.text)
             channel = "engine" if _voice(record) in engines and not foreign else default_channel
         channel = channel or default_channel
         settled.append(replace(record, channel=channel) if channel != record.channel else record)
     return settled
+
+
+def _is_remark(text: str) -> bool:
+    """What somebody wrote into a log of the kernel, which never begins a line so: `# dmesg of the other node`."""
+    return text.startswith("# ") and prose.is_prose(text)
 
 
 def _voice(record: Record) -> tuple[str, str, str]:

@@ -37,6 +37,9 @@ _CLAUSE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}][，、。�
 """What a sentence of East Asia goes on with; programs print a name and a colon in front of an exception."""
 _NAMED = regex.compile(rf"{prose.EXCEPTION}: ")
 REFERS = regex.compile(r"#\d+|(?i)\b(?:similar|same|duplicate|related|before|earlier|previous(?:ly)?)\b")
+ANOTHER_TIME = regex.compile(
+    r"(?i)\blast (?:week|month|year|time)\b|\b(?:letzte|vorige)\w* (?:woche|monat|jahr|mal)\b|上周|上个?月|上次|去年"
+)
 _NOBODY = r"(?!(?i:i|we|you|he|she|it|they|who|has|had|have|is|was|and|be)\b)"
 _COMMENT = regex.compile(
     rf"\W*{_NOBODY}(?P<name>[\w.-]+)(?: \([^)]*\))?\W* (?:commented(?! out)|replied|answered|wrote)\b"

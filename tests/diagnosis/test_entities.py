@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forensics.diagnosis import placing
+from forensics.diagnosis import pod_names
 from forensics.model import Scope
 
 
@@ -275,6 +275,9 @@ def listed(w: Any, name: str, reason: str = "CrashLoopBackOff", host: str = "") 
         ("mt-0/engine.log", ("mt-0", "mt-1"), "mt-0"),
         ("phi4-prev.log", ("phi4-79c8d-44tkz", "gem27-6d5f9-hs2xv"), "phi4-79c8d-44tkz"),
         ("phi4-prev.log", ("phi4-79c8d-44tkz", "phi4-79c8d-hs2xv"), ""),
+        ("phi4-44tkz-prev.log", ("phi4-79c8d4b6f5-44tkz", "phi4-79c8d4b6f5-hs2xv"), "phi4-79c8d4b6f5-44tkz"),
+        ("44tkz.log", ("phi4-79c8d4b6f5-44tkz", "phi4-79c8d4b6f5-hs2xv"), "phi4-79c8d4b6f5-44tkz"),
+        ("https.log", ("phi4-79c8d4b6f5-https", "phi4-79c8d4b6f5-hs2xv"), ""),
         ("phi4.log", ("phi42-0", "phi43-0"), ""),
         ("out.log", ("chat-9b-0",), "chat-9b-0"),
         ("out.log", ("chat-9b-0", "falcon-0"), ""),
@@ -285,7 +288,8 @@ def listed(w: Any, name: str, reason: str = "CrashLoopBackOff", host: str = "") 
 def test_a_file_goes_to_the_pod_whose_name_it_bears(
     b: ModuleType, source: str, pods: tuple[str, ...], joined: str
 ) -> None:
-    """The whole name, else how it begins, else the only pod that may be an engine's; never one of two."""
+    """The whole name, or the one without the hash; how it begins; the only pod that may be an engine's; never one of
+    two."""
     w = b.World()
     w.start(source, 0, model="acme/chat-14b")
     for name in pods:
@@ -361,7 +365,7 @@ def test_two_pods_are_never_one(b: ModuleType) -> None:
 )
 def test_workload_of_a_pod(pod: str, workload: str) -> None:
     """Deployment and job suffixes are cut, ordinals of stateful sets stay."""
-    assert placing.workload_of(pod) == workload
+    assert pod_names.workload_of(pod) == workload
 
 
 def usage_error(b: ModuleType, *looping: str, file: str = "new-pod.log") -> Any:

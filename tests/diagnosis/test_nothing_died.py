@@ -61,6 +61,50 @@ def test_restarts_beside_several_pods_are_nobodys(b: ModuleType) -> None:
     assert verdict(w) == ("healthy", "likely")
 
 
+def test_restarts_of_one_of_several_replicas(b: ModuleType) -> None:
+    """Whichever replica wrote the log, the service ended, and the counter is all that tells of it."""
+    w = b.World()
+    w.start("vllm.log", 0)
+    w.answer("vllm.log", 3600)
+    for name, count in (("chat-6f9c7d5b8-x2k4p", 3), ("chat-6f9c7d5b8-zz4gt", 0)):
+        scope = Scope(pod=name)
+        w.add("pods.txt", None, f"pod {name} Running", "pod_status", "k8s", scope, phase="Running", restart_count=count)
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "insufficient_evidence"
+    assert (found.first_cause.signature, found.key_facts["restart_count"]) == ("derived.restarts_counted", 3)
+
+
+@pytest.mark.parametrize(
+    ("host", "began", "stopped", "cause"),
+    [
+        ("gpu-node-7", 4800, False, "insufficient_evidence"),
+        ("gpu-node-7", -600, False, "healthy"),
+        ("gpu-node-7", 90_000, False, "healthy"),
+        ("gpu-node-8", 4800, False, "healthy"),
+        ("gpu-node-7", 4800, True, "healthy"),
+    ],
+    ids=["soon after its last line", "before it", "the next day", "another machine", "it was stopped before"],
+)
+def test_a_machine_that_started_anew(b: ModuleType, host: str, began: float, stopped: bool, cause: str) -> None:
+    """The log ends in the middle of work, and the machine boots: that the service was well then is not shown."""
+    w = b.World()
+    own = Scope(host="gpu-node-7", unit="vllm.service")
+    w.start("journal-before.txt", 0, own)
+    w.answer("journal-before.txt", 3600, scope=own)
+    if stopped:
+        w.add("journal-before.txt", 3610, "Shutting down", scope=own)
+        w.add("journal-before.txt", 3611, "Application shutdown complete.", scope=own)
+    w.add("journal-after.txt", began, "Linux version 6.8.0-51-generic (buildd@lcy02) #52-Ubuntu SMP", channel="kernel",
+          scope=Scope(host=host))  # fmt: skip
+    w.add("journal-after.txt", began + 1, "File /var/log/journal/5b/system.journal corrupted or uncleanly shut down,"
+          " renaming and replacing.", channel="clock", scope=Scope(host=host))  # fmt: skip
+    found = w.diagnosis()
+    assert found.verdict.cause.id == cause
+    if cause == "insufficient_evidence":
+        assert (found.first_cause.signature, found.key_facts["outage_s"]) == ("derived.machine_restarted", 1200)
+        assert "systemd.journal_unclean" in {f.signature for f in found.incidents[0].hypotheses[0].supporting}
+
+
 def test_an_end_of_the_only_container_is_the_engines(b: ModuleType) -> None:
     """`docker inspect` says OOMKilled of the engine's image; its log only stops."""
     w = b.World()

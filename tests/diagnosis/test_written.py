@@ -174,6 +174,30 @@ def test_a_log_below_a_remark_that_may_be_of_the_incident(tmp_path: Path, kept: 
     assert cause_of(tmp_path, look__log=kept, **rest).startswith("gpu_oom")
 
 
+UNDATED = f"[ 4211.120311] {XID}\n[ 4230.000127] nvidia 0000:3b:00.0: enabling device\n"
+
+
+@pytest.mark.parametrize(
+    ("remark", "cause"),
+    [
+        ("# old dmesg of amber-5, from the outage in March", "healthy"),
+        ("# last year it looked like this, kept to compare with", "healthy"),
+        ("# last month we had the same on another machine", "healthy"),
+        ("# the other machine of the pair, saved in August", "gpu_hardware"),
+        ("# dmesg of amber-3, the driver is new since March", "gpu_hardware"),
+        ("# dmesg of the other machine of the pair", "gpu_hardware"),
+    ],
+    ids=["a month", "last year", "last month", "this month", "not set apart", "no time"],
+)
+def test_an_undated_log_that_was_kept_from_another_time(tmp_path: Path, remark: str, cause: str) -> None:
+    """The kernel's log has no day of its own; only the remark above it says that it is not of this incident."""
+    assert cause_of(tmp_path, kernel__txt=f"{remark}\n{UNDATED}", today__log=at_work("2026-08-19")) == cause
+
+
+def test_a_kept_log_alone_is_what_somebody_asks_about(tmp_path: Path) -> None:
+    assert cause_of(tmp_path, kernel__txt=f"# old dmesg of amber-5, from the outage in March\n{UNDATED}") == "gpu_hardware"
+
+
 RUNNING = "NAME        READY   STATUS    RESTARTS   AGE\nchat-vllm-0   1/1     Running   {}          9d\n"
 
 

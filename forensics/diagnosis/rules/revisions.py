@@ -14,7 +14,7 @@ from ...model import Event, Finding
 from .. import ledger
 from ..case import Case, conclude
 from ..model import Death, Life
-from ..placing import workload_of
+from ..pod_names import workload_of
 
 RECENT_S = 3 * 24 * 3600.0
 """A change that the service survived for longer did not break it at once, and is no news."""

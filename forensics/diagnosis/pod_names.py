@@ -1,0 +1,79 @@
+"""What the names of pods and of files tell: whose replica a pod is, and whose log a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import regex
+
+from ..sources import REPLICA
+
+_HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?P<hash>-[a-f0-9]{6,10})?-(?P<own>[a-z0-9]{5})$")
+_FILE_NOISE = regex.compile(
+    r"(?:^|[-_.])(?:previous|prev|current|curr|logs?|kubectl|pod|container|txt|gz|zst|old|new|first|last|run|node|saved|from|start(?:up)?|archive|\d+)(?=[-_.!]|$)",
+    regex.IGNORECASE,
+)
+_COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
+
+
+def workload_of(name: str) -> str:
+    """`pod:chat-qwen3-14b-6fb6bcbb89-jkzmh` → `chat-qwen3-14b`."""
+    bare = name.partition(":")[2] or name
+    found = _HASHED_POD.match(bare)
+    return found["workload"] if found else bare
+
+
+def named_in(source: str, pods: Iterable[str]) -> str:
+    """The pod whose whole name a file bears, or its folder is; the longest, where one name begins another.
+
+    Else the only one whose name without the hash of its revision a file bears, as people shorten it.
+    """
+    *folders, base = source.split("/")
+    bare = {pod.partition(":")[2]: pod for pod in pods}
+    found = [name for name in bare if name in folders or (regex.search(r"\d", name) and _bears(base, name))]
+    if found:
+        return bare[max(found, key=len)]
+    short = [name for name in bare if any(own in folders or _bears(base, own) for own in _short_names(name))]
+    return bare[short[0]] if len(short) == 1 else ""
+
+
+def _short_names(pod: str) -> Iterator[str]:
+    """`chat-6f9c7d5b8-x2k4p` → `chat-x2k4p`, `x2k4p`. Letters alone may be a word."""
+    if (found := _HASHED_POD.match(pod)) and found["hash"]:
+        yield f"{found['workload']}-{found['own']}"
+        if regex.search(r"\d", found["own"]):
+            yield found["own"]
+
+
+def replica_in(source: str, pods: Iterable[str]) -> str:
+    """The pod whose whole name a file bears, of a Deployment of which only other pods are known; empty when none."""
+    base = source.rpartition("/")[2]
+    for workload in {workload_of(pod) for pod in pods if workload_of(pod) != pod.partition(":")[2]}:
+        if found := regex.search(rf"(?<![a-z0-9]){regex.escape(workload)}-{REPLICA}(?![a-z0-9])", base):
+            return f"pod:{found[0]}"
+    return ""
+
+
+def _bears(file: str, name: str) -> bool:
+    """True for `chat-0_previous.log` and `chat-0`; not for `chat-0-1.log`, which is the second of a group."""
+    return bool(regex.search(rf"(?<![a-z0-9]){regex.escape(name)}(?![a-z0-9]|-\d)", file))
+
+
+def resembles(path: str, pod: str) -> bool:
+    """True where a path and a pod's workload have a telling word in common, or a file's name begins the pod's."""
+    return bool(_words(path) & _words(workload_of(pod))) or _begins(path, pod)
+
+
+def _words(path: str) -> set[str]:
+    words = set(regex.split(r"[^a-z]+", path.lower()))
+    return {word for word in words if len(word) >= 4 and word not in _COMMON_WORDS and not _FILE_NOISE.fullmatch(word)}
+
+
+def _begins(path: str, pod: str) -> bool:
+    """True when a file's name without `previous`, `log` and the like begins the pod's: `phi4-prev.log`, `phi4-0`."""
+    stem, shorter = "", path.rpartition("/")[2].lower()
+    while stem != shorter:
+        stem, shorter = shorter, _FILE_NOISE.sub("", shorter)
+    stem = stem.strip("-_.")
+    telling = len(stem) >= 3 and any(map(str.isalpha, stem)) and stem not in _COMMON_WORDS
+    return telling and f"{pod.partition(':')[2]}-".startswith(f"{stem}-")
