@@ -192,8 +192,9 @@ def _read_outputs(member: Member, outputs: mixed.Outputs, blocks: Iterator[bytes
     found.append(rest.parsed)
     events = [outputs.owned(event) for parsed in found for event in parsed.events]
     events.sort(key=lambda event: (event.locator.line, event.locator.line_end))
+    samples = chain.from_iterable(map(outputs.owned_rows, chain.from_iterable(parsed.samples for parsed in found)))
     parsed = Parsed(
-        tuple(events), tuple(chain.from_iterable(parsed.samples for parsed in found)),
+        tuple(events), tuple(samples),
         tuple(chain.from_iterable(parsed.diagnostics for parsed in found)), rest.parsed.scope,
     )  # fmt: skip
     title = f"several outputs ({outputs.title}, {rest.source.title})"

@@ -133,8 +133,8 @@ REPLICA = rf"{_SAFE}{{6,10}}-{_SAFE}{{5}}"
 """What Kubernetes appends to a Deployment's name: neither vowels nor 0, 1, 3, so dates do not fit."""
 _GENERATED = rf"[a-z0-9][a-z0-9.-]*-{REPLICA}"
 """A pod of a Deployment."""
-_NO_CONTAINER = r"(?:logs?|describe|events?|previous|current|pod|stdout|stderr|dmesg|metrics)\b"
-"""File names in a pod's folder that are no container's."""
+_NO_CONTAINER = r"(?:logs?|describe|events?|previous|current|pod|stdout|stderr|dmesg|metrics|[\d-]+)\b"
+"""File names in a pod's folder that are no container's; a date is none either."""
 _OWNERS = tuple(
     re.compile(pattern)
     for pattern in (

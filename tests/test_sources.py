@@ -45,6 +45,7 @@ PATHS = {
     f"runai-logs-29-11-2026_10-11/logs/{POD}_vllm.log": {"pod": POD, "container": "vllm"},
     f"pods/{POD}/describe.txt": {"pod": POD},
     f"pods/{POD}/previous.log": {"pod": POD},
+    f"ml/{POD}/2026-11-29.log": {"pod": POD},
     "nodes/gpu-node-7/dmesg.txt": {"host": "gpu-node-7"},
     f"var/lib/docker/containers/{CID}/{CID}-json.log": {"container_id": CID},
     # names that only look like one of these

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import regex
 
+from .. import sources
 from ..model import Scope
 from . import sections
 
@@ -25,6 +26,8 @@ _NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 _ID = regex.compile(r"(?:sha256:)?[0-9a-f]{12,64}")
 _HOST = regex.compile(r"(?:[\w.-]+@)?(?P<host>[A-Za-z][\w.-]*)")
 _PODS = frozenset({"po", "pod", "pods"})
+_READERS = frozenset({"cat", "zcat", "tail", "head", "less", "grep", "zgrep", "gsutil", "gcloud", "aws", "az"})
+"""Programs that print a file, whose path may name its owner."""
 _RUNTIMES = frozenset({"docker", "podman", "nerdctl", "crictl"})
 
 
@@ -43,7 +46,9 @@ def is_command(line: str) -> bool:
 
 
 def owner_of(command: str) -> Scope:
-    """Whose lines a command prints: pod and container of `kubectl logs` and `docker inspect`, the host behind `ssh`."""
+    """Whose lines a command prints: pod and container of `kubectl logs` and `docker inspect`, the host behind `ssh`,
+    the pod in the path of a log.
+    """
     words = _WORDS.findall(command)
     for index, word in enumerate(words):
         if word in ("kubectl", "oc"):
@@ -62,6 +67,9 @@ def owner_of(command: str) -> Scope:
             given = _positional(words[index + 1 :], flags={"-t", "-T", "-q"})[0]
             found = _HOST.fullmatch(given[0]) if given else None
             return Scope(host=found["host"]) if found else Scope()
+        if word in _READERS:
+            owners = {sources.owner(path) for path in _until_pipe(words[index + 1 :]) if "/" in path}
+            return next(iter(owners)) if len(owners) == 1 else Scope()
     return Scope()
 
 

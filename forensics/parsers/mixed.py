@@ -8,10 +8,11 @@ is. A line is never lost: it belongs to a document or to the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..model import Event, Parsed, Scope
+from ..model import Event, Locator, Parsed, Samples, Scope
 from ..scan import Scanner
 from ..sources import HEAD_BYTES, HEAD_LINES, Format, Head, identify
 from . import notes, prose
@@ -74,10 +75,23 @@ class Outputs:
 
     def owned(self, event: Event) -> Event:
         """The event with the owner that the heading above it names."""
-        for first, last, scope in self.owners:
-            if first <= event.locator.line <= last:
-                return replace(event, scope=event.scope.merged(scope))
-        return event
+        owner = self._owner_at(event.locator.line)
+        return event if owner is None else replace(event, scope=event.scope.merged(owner))
+
+    def owned_rows(self, samples: Samples) -> Iterator[Samples]:
+        """The series, as one for each owner that the headings above its rows name."""
+        rows: dict[Scope | None, list[int]] = {}
+        for row, order in enumerate(samples.lines):
+            rows.setdefault(self._owner_at(Locator.at(samples.source, order).line), []).append(row)
+        for owner, own in rows.items():
+            yield replace(
+                samples, scope=samples.scope if owner is None else samples.scope.merged(owner),
+                lines=array("q", (samples.lines[i] for i in own)), stamps=array("d", (samples.stamps[i] for i in own)),
+                values=array("d", (samples.values[i] for i in own)),
+            )  # fmt: skip
+
+    def _owner_at(self, line: int) -> Scope | None:
+        return next((scope for first, last, scope in self.owners if first <= line <= last), None)
 
 
 def cut(head: Head, data: bytes, whole: Format | None, formats: tuple[Format, ...]) -> Outputs | None:

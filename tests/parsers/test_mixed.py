@@ -158,6 +158,18 @@ def test_the_command_says_whose_log_it_is(tmp_path: Path) -> None:
     assert owners["kernel"].pod == ""
 
 
+def test_the_command_says_whose_reports_they_are(tmp_path: Path) -> None:
+    """What an engine reports below the log of another pod is not work of that one."""
+    report = "INFO 06-11 06:0{}:00 [loggers.py:127] Engine 000: Avg prompt throughput: 61.0 tokens/s, Avg generation " \
+        "throughput: 28.5 tokens/s, Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 1.4%, Prefix cache hit rate: 9.0%\n"
+    text = "$ kubectl get pods\n" + DOCUMENTS["k8s.table"] + "$ kubectl logs chat-0\n" + FATAL + "\n"
+    text += "$ kubectl logs rank-0\n" + report.format(4) + report.format(5) + "$ cat vllm.log\n" + report.format(6)
+    samples = [s for s in read(tmp_path, text).parsed.samples if s.name == "generation_tokens_per_s"]
+    assert [(s.scope.pod, list(s.lines), len(s.stamps), list(s.values)) for s in samples] == [
+        ("rank-0", [7, 8], 2, [28.5, 28.5]), ("", [10], 1, [28.5]),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("command", "owner"),
     [
@@ -185,6 +197,10 @@ def test_the_command_says_whose_log_it_is(tmp_path: Path) -> None:
         ("docker inspect 5e0d7a91c3b2", Scope()),
         ("ssh ops@gpu-node-7 'dmesg -T | tail'", Scope(host="gpu-node-7")),
         ("ssh", Scope()),
+        ("zcat archive/chat-6f9c7d5b8-x2k4p/2026-06-11.log.gz | tail -40", Scope(pod="chat-6f9c7d5b8-x2k4p")),
+        ("gsutil cat gs://logs/ml/chat-6f9c7d5b8-x2k4p/vllm.log", Scope(pod="chat-6f9c7d5b8-x2k4p", container="vllm")),
+        ("sudo cat /etc/fstab", Scope()),
+        ("grep OOM a/chat-6f9c7d5b8-x2k4p/vllm.log a/chat-6f9c7d5b8-zz4gt/vllm.log", Scope()),
         ("'", Scope()),
         ("", Scope()),
     ],
