@@ -19,6 +19,7 @@ def in_order(case: Case, incidents: Sequence[Incident]) -> list[Incident]:
     newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)
     overcome = _overcome(incidents)
     last = _stopped_before(incidents) | _of_strangers(case, incidents) | _only_heard_of(case, incidents)
+    last |= _in_passing(case, incidents)
     ordered = sorted(incidents, key=lambda i: (id(i) in last, *_importance(case, i, overcome, newest_s)))
     return [i for n, i in enumerate(ordered) if not _retold(i, ordered[:n])]
 
@@ -103,6 +104,32 @@ def _only_heard_of(case: Case, incidents: Sequence[Incident]) -> frozenset[int]:
             for known in incidents
         )
     )
+
+
+def _in_passing(case: Case, incidents: Sequence[Incident]) -> frozenset[int]:
+    """Ids (`id()`) of the incidents that only lines in another service's log tell of, where that one was described.
+
+    An export of a whole namespace holds everybody's troubles; the pod whose status somebody added is asked about. What
+    befell a replica, or another service at that moment, may be the same trouble.
+    """
+    asked = [i for i in incidents if case.spec(i.entity) is not None and any(death.witnesses for death in i.deaths)]
+    return frozenset(
+        id(other)
+        for other in incidents
+        if _logs(case, other) and case.spec(other.entity) is None
+        and not any(death.witnesses for death in other.deaths)
+        and any(
+            _logs(case, other) <= _logs(case, own)
+            and not bystanders.are_alike(own.entity, other.entity)
+            and own.start_s is not None and other.start_s is not None
+            and abs(own.start_s - other.start_s) > RETOLD_S
+            for own in asked
+        )
+    )  # fmt: skip
+
+
+def _logs(case: Case, incident: Incident) -> set[str]:
+    return {source for life in case.lives_of(incident.entity) for source in life.sources}
 
 
 def _explains(one: Incident, other: Incident) -> bool:

@@ -415,6 +415,32 @@ def test_a_slow_stop_is_not_the_incident_where_the_new_replica_fails(b: ModuleTy
 
 
 @pytest.mark.parametrize(
+    ("other", "failed", "shared", "told", "causes"),
+    [
+        ("rerank-5d9cf77c5b-qx5t2", 1200, True, False, ["insufficient_evidence", "gpu_oom.runtime_load"]),
+        ("chat-6f9c7d5b8-zz4gt", 1200, True, False, ["gpu_oom.runtime_load", "insufficient_evidence"]),
+        ("rerank-5d9cf77c5b-qx5t2", 8990, True, False, ["gpu_oom.runtime_load", "insufficient_evidence"]),
+        ("rerank-5d9cf77c5b-qx5t2", 1200, False, False, ["gpu_oom.runtime_load", "insufficient_evidence"]),
+        ("rerank-5d9cf77c5b-qx5t2", 1200, True, True, ["gpu_oom.runtime_load", "insufficient_evidence"]),
+    ],
+    ids=["another service", "a replica", "at that moment", "a log of its own", "its end is told as well"],
+)
+def test_trouble_of_another_service_in_the_same_export(
+    b: ModuleType, other: str, failed: float, shared: bool, told: bool, causes: list[str]
+) -> None:
+    """The log of a namespace was cut before the end of the pod whose status lies beside it: that one is asked about."""
+    w = b.World()
+    w.start("export.log", 0, Scope(pod=b.POD))
+    w.answer("export.log", 3600, scope=Scope(pod=b.POD))
+    w.fail("export.log" if shared else "other.log", failed, scope=Scope(pod=other))
+    w.pod("pod.yaml")
+    w.exited("pod.yaml", 9000, 1)
+    if told:
+        w.exited("other.yaml", failed + 1, 1, name=other)
+    assert [i.hypotheses[0].cause.id for i in w.diagnosis().incidents] == causes
+
+
+@pytest.mark.parametrize(
     ("file", "owner"),
     [
         ("chat-6f9c7d5b8-zz4gt.log", "pod:chat-6f9c7d5b8-zz4gt"), ("logs-chat-6f9c7d5b8-zz4gt.txt", "pod:chat-6f9c7d5b8-zz4gt"),
