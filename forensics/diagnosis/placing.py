@@ -37,6 +37,7 @@ def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
     kills.join_restarted(entities, events)
     _place_files(entities, events, samples)
     kills.place(entities, events, _ownerless_logs(entities, events))
+    _name_by_series(entities, events, samples)
     return entities
 
 
@@ -57,6 +58,15 @@ def _join_bare_containers(entities: Entities, events: Sequence[Event]) -> None:
         pods = {scope.pod for scope in told if scope.container == name and scope.pod}
         if len(pods) == 1:
             entities.join(f"pod:{pods.pop()}", f"ctr:{name}", "only_candidate")
+
+
+def _name_by_series(entities: Entities, events: Sequence[Event], samples: Sequence[Samples]) -> None:
+    """A log of no pod that bears the name of one whose memory somebody measured is that pod's."""
+    pods = sorted({f"pod:{column.scope.pod}" for column in samples if column.scope.pod})
+    files = {event.locator.source for event in events if event.channel in ENGINE_CHANNELS} if pods else set()
+    for file in sorted(files):
+        if (named := pod_names.named_in(file, pods)) and not entities.key(f"file:{file}").startswith("pod:"):
+            entities.join(named, f"file:{file}", "file_name")
 
 
 @dataclass(slots=True)

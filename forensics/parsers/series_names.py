@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import regex
 
 from ..model import Scope
+from ..sources import REPLICA
 from .numerals import is_whole
 from .nvidia_rows import bus_id
 
@@ -111,6 +112,28 @@ def meaning(name: str) -> tuple[str, float] | None:
         if pattern.fullmatch(stem):
             return series, _UNIT_BYTES[unit["unit"]] / target
     return None
+
+
+_PANEL = regex.compile(r"(?P<title>.+?)-data(?:-as-[a-z]+)?-\d{4}-\d\d-\d\d.*")
+_OF_CONTAINERS = regex.compile(
+    r"(?i)(?=.*\bmem(?:ory)?\b)(?=.*\b(?:rss|wss|working set|usage|used|by (?:container|pod))\b)"
+    r"(?!.*(?:\b(?:gpu|vram|fb|framebuffer|swap|nodes?|hosts?|quota|utili[sz]ation|available|free)\b|%|\(cache\))).*"
+)
+_LEGEND = regex.compile(
+    rf"(?P<pod>[a-z0-9][a-z0-9.-]*-(?:{REPLICA}|\d{{1,4}}))(?: ?[/:|,] ?(?P<container>[a-z0-9][a-z0-9-]*))?"
+)
+
+
+def panel_meaning(stem: str) -> tuple[str, float] | None:
+    """What a panel of Grafana shows in bytes, by the name of its CSV: `Memory Usage (WSS)-data-2026-05-12 10_41_07`."""
+    panel = _PANEL.fullmatch(stem)
+    return ("container_memory_mib", _MIB) if panel and _OF_CONTAINERS.fullmatch(panel["title"]) else None
+
+
+def legend_owner(name: str) -> Scope:
+    """Whose a curve is, by a legend of `{{pod}}` or `{{pod}} / {{container}}`; nobody for `limits` and the like."""
+    found = _LEGEND.fullmatch(name.strip())
+    return Scope(pod=found["pod"], container=found["container"] or "") if found else Scope()
 
 
 _PROCESS = regex.compile(r"(?P<process>[a-z]\w*?)_(?:rss|resident)(?![a-z])\w*", regex.IGNORECASE)

@@ -23,7 +23,16 @@ from .dates import date_command
 from .k8s_values import terminated_text
 from .numerals import is_whole
 from .points import Points
-from .series_names import counts_restarts, limit_factor, meaning, owner_of, scope_of, tells_oomkilled
+from .series_names import (
+    counts_restarts,
+    legend_owner,
+    limit_factor,
+    meaning,
+    owner_of,
+    panel_meaning,
+    scope_of,
+    tells_oomkilled,
+)
 from .sizes import size_bytes
 
 LAYER = "metrics"
@@ -126,14 +135,15 @@ def _read_csv(text: str, source: str) -> Parsed:
         return Parsed()
     at, names, separator = found
     rows = (_split(line, separator) for line in lines[at + 1 :])
-    names = _with_units(names, next((row for row in rows if len(row) == len(names)), names))
+    first = next((row for row in rows if len(row) == len(names)), names)
+    names = _with_units(names, first)
     place = 0 if _TIME_NAMES.fullmatch(names[0]) else len(names) - 1
     utc = "utc" in names[place].lower()
     labels = [i for i, name in enumerate(names) if name.lower() in _LABELS]
     told = [i for i in range(len(names)) if i != place and i not in labels]
     hint = _caption(lines[:at]) or PurePosixPath(source).stem
     values = [(i, *known, scope) for i in told
-              for known, scope in [_column(names[i], hint)] if known is not None]  # fmt: skip
+              for known, scope in [_column(names[i], hint, first[i])] if known is not None]  # fmt: skip
     limits = [(i, unit) for i, name in enumerate(names) if (unit := limit_factor(name)) is not None]
     kills = _Kills(names)
     if not values and not limits and not kills.flags:
@@ -205,13 +215,16 @@ def _caption(above: Sequence[str]) -> str:
     return next((match["selector"] for match in found if match and meaning(match["metric"])), "")
 
 
-def _column(name: str, hint: str) -> tuple[tuple[str, float] | None, Scope]:
-    """The meaning of a column; Grafana writes labels into the name, or only `Value` below a file, or a caption, that
-    says what it is; below a caption it may be only the unit.
+def _column(name: str, hint: str, cell: str) -> tuple[tuple[str, float] | None, Scope]:
+    """The meaning of a column; Grafana writes labels or a legend into the name, or only `Value` below a file, or a
+    caption, that says what it is; below a caption it may be only the unit. `cell` is the first one below the name.
     """
-    labels = _GRAFANA.fullmatch(name.strip())
+    labels, panel = _GRAFANA.fullmatch(name.strip()), panel_meaning(hint) if _counts_bytes(cell) else None
     if labels:
-        return meaning(labels["metric"] or hint), scope_of(dict(_LABEL.findall(labels["labels"])))
+        known = meaning(labels["metric"] or hint) or panel
+        return known, scope_of(dict(_LABEL.findall(labels["labels"])))
+    if panel and (owner := legend_owner(name)) != Scope():
+        return panel, owner
     captioned, size = _GRAFANA.fullmatch(hint), size_bytes(f"1 {name}")
     known = meaning(captioned["metric"] or "") if captioned and (size or name.lower() == "value") else None
     if captioned and known is not None:
@@ -223,6 +236,11 @@ def _column(name: str, hint: str) -> tuple[tuple[str, float] | None, Scope]:
         words = [hint, *regex.findall(r"[A-Za-z_:][\w:]+", hint)]  # `prom-container_memory_working_set_bytes`
         known = next(filter(None, map(meaning, (*words, f"{hint}_bytes"))), None)
     return known, owner_of(name)
+
+
+def _counts_bytes(cell: str) -> bool:
+    """True for a size with its unit, and for a whole number that can only be bytes."""
+    return _SIZE.fullmatch(cell) is not None or (is_whole(cell) and int(cell) >= 2**20)
 
 
 class _Kills:

@@ -414,6 +414,18 @@ def test_a_slow_stop_is_not_the_incident_where_the_new_replica_fails(b: ModuleTy
     assert causes == ["config_error", "external_sigkill"]
 
 
+def test_a_series_names_the_pod_that_the_kernel_killed(b: ModuleType) -> None:
+    """Kernel and log are joined by the moment; the pod's name stands on the file and in a table of its memory."""
+    w = b.World()
+    w.start("chat-x2k4p-previous.log", 0)
+    w.answer("chat-x2k4p-previous.log", 36_000)
+    w.kill("dmesg", 36_010)
+    for pod, step in ((b.POD, 600.0), ("chat-6f9c7d5b8-zz4gt", 0.0)):
+        w.series("container_memory_mib", [(600.0 * i, 9000.0 + step * i) for i in range(61)], "memory.csv", Scope(pod=pod))
+    found = w.diagnosis().verdict
+    assert (found.cause.id, w.case().entities.same(f"pod:{b.POD}", f"uid:{b.UID}")) == ("host_oom.leak", True)
+
+
 @pytest.mark.parametrize(
     ("other", "failed", "shared", "told", "causes"),
     [

@@ -235,6 +235,28 @@ def test_grafana_exports() -> None:
         assert (column.name, column.scope.container, list(column.values)) == ("container_memory_mib", "vllm", [2048.0, 0.0])
 
 
+@pytest.mark.parametrize(
+    ("file", "heads", "cell", "found"),
+    [
+        ("Memory Usage (WSS)-data-2026-11-29 21_25_17.csv", "chat-0", "2.00 GiB", [("chat-0", "")]),
+        ("RSS memory-data-as-joinbyfield-2026-11-29.csv", "chat-6f9c7d5b8-x2k4p / vllm", "2147483648",
+         [("chat-6f9c7d5b8-x2k4p", "vllm")]),
+        ("Memory Usage-data-2026-11-29.csv", '"{pod=""chat-0"", container=""vllm""}"', "2.00 GiB", [("chat-0", "vllm")]),
+        ("Memory Usage-data-2026-11-29.csv", "limits", "2.00 GiB", []),
+        ("Memory Usage-data-2026-11-29.csv", "chat-0", "2.00", []),
+        ("GPU Memory Usage-data-2026-11-29.csv", "chat-0", "2.00 GiB", []),
+        ("Memory Utilization-data-2026-11-29.csv", "chat-0", "2.00 GiB", []),
+        ("Requests-data-2026-11-29.csv", "chat-0", "2147483648", []),
+    ],
+    ids=["a pod", "pod and container", "labels", "no pod", "no unit", "the card's", "a share", "no memory"],
+)
+def test_a_panel_of_grafana(file: str, heads: str, cell: str, found: list[tuple[str, str]]) -> None:
+    """The file bears the panel's title, and the columns are its legends."""
+    parsed = read(f"Time,{heads}\n2026-11-29 21:25:00,{cell}\n2026-11-29 21:35:00,{cell}\n", f"graphs/{file}")
+    assert [(s.scope.pod, s.scope.container) for s in parsed.samples] == found
+    assert all((s.name, list(s.values)) == ("container_memory_mib", [2048.0, 2048.0]) for s in parsed.samples)
+
+
 def test_columns_without_meaning_are_left_alone() -> None:
     """Recognised, not used, and said so."""
     parsed = read("minute_utc,requests,p95_ms\n2026-11-24T08:00Z,927,3533\n2026-11-24T08:01Z,870,4124\n")
