@@ -98,6 +98,7 @@ def build(
         if not entity:
             has_victim = is_kernel or "victim_comm" in event.fields  # a userspace killer names its victim too
             entity = _sole_engine(drafts, event, nodes) if has_victim else _only_run(event, lives, pasted)
+            entity = "" if jobs.is_of_others(event, known_jobs, lives) else entity
         if sidecars.is_of_sidecar(event, containers.get(entity, {})):
             continue
         if is_kernel and _outlived(event, entity, lives, stirring):
@@ -181,6 +182,8 @@ def _add(drafts: list[_Draft], event: Event, entity: str, is_kill: bool, lives: 
         if draft.entity != entity or _of_another_container(draft, event) or _of_another_job(draft, event):
             continue
         gap = _gap(draft, when, event.time.uncertainty_s, is_kill)
+        if gap is None and _is_of_its_job(draft, event):
+            gap = UNDATED_S
         if gap is not None and gap < distance:
             best, distance = draft, gap
     if best is None:
@@ -196,6 +199,14 @@ def _of_another_job(draft: _Draft, event: Event) -> bool:
     """True for a scheduler's word on the end of another job than the run says that it was."""
     job = jobs.job_of(event)
     return draft.life is not None and bool(job) and draft.life.job not in ("", job)
+
+
+def _is_of_its_job(draft: _Draft, event: Event) -> bool:
+    """True for the end of the batch job that a run was, where nothing ties the clocks of those who tell of it."""
+    job, life = jobs.job_of(event), draft.life
+    if not job or life is None or (is_dated(event.time) and is_dated(life.end.time)):
+        return False
+    return life.job == job or (not life.job and jobs.bears(life.sources, job))
 
 
 def _of_another_container(draft: _Draft, event: Event) -> bool:

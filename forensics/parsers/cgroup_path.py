@@ -6,6 +6,7 @@ from the end, component by component, and never anchored at their start:
     /kubepods/burstable/pod<uid>/<64 hex>                                             cgroupfs driver
     /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid, _ for ->.slice/crio-<id>.scope
     /lxc/<id>[/ns] · /lxc.payload.<name>                                              LXC, Proxmox
+    /system.slice/[<node>_]slurmstepd.scope/job_4711/step_0/user/task_0 · /slurm/uid_1001/job_4711/step_0   Slurm
     /docker/<64 hex> · /system.slice/docker-<64 hex>.scope · /system.slice/vllm.service · /user.slice/…
 """
 
@@ -25,6 +26,9 @@ _KUBEPODS = regex.compile(r"(?:[a-z-]*-)?kubepods(?:\.slice)?")
 _UNIT = regex.compile(r".+\.(?:service|scope|slice|socket|mount|swap)")
 _LXC = regex.compile(r"(?:/[^/]+)*?/(?:lxc/[^/]+(?:/ns)?|lxc\.payload[./][^/]+)")
 _NO_UNIT = frozenset({"init.scope", "-.slice"})
+_JOB = regex.compile(r"/job_(?P<job>\d{1,18})(?=/|$)")
+_OF_JOBS = "slurmstepd.scope"
+"""All jobs of a node run in this one scope."""
 
 
 def owner_kind(path: str) -> str:
@@ -55,11 +59,17 @@ def path_scope(path: str) -> Scope:
         elif (
             _UNIT.fullmatch(part)
             and part not in _NO_UNIT
-            and not part.endswith(".slice")
+            and not part.endswith((".slice", _OF_JOBS))
             and not container_id
         ):
             unit = part
     return Scope(pod_uid=pod_uid, container_id=container_id, unit=unit)
+
+
+def job_in(path: str) -> str:
+    """The number of the Slurm job that a path names, empty when it names none."""
+    found = _JOB.search(path)
+    return found["job"] if found and "slurm" in path else ""
 
 
 def _container_id(part: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..model import Event, Locator
 from . import kernel_oom_lines as lines
-from .cgroup_path import path_scope
+from .cgroup_path import job_in, path_scope
 from .kernel_oom_facts import Group, Kill, facts_of, oom_scope, table_fields
 from .log import MAX_RECORD_CHARS, Assembled
 from .records import Record
@@ -164,6 +164,8 @@ class _Assembly:
             fields["group_kill"] = True
         if scope := oom_scope(fields):
             fields["oom_scope"] = scope
+        if job := job_in(fields.get("task_memcg", "")):
+            fields["job"] = job
         owner = path_scope(fields.get("task_memcg", ""))
         text = f"{prefix}: {kill.text}" if prefix and kill.text.startswith("Killed") else kill.text
         return Event(

@@ -584,3 +584,21 @@ def test_a_stop_that_took_too_long_explains_no_failing_start(b: ModuleType, told
     found = w.diagnosis()
     assert found.verdict.cause.id == cause
     assert len(found.incidents[0].deaths) == (4 if told else 1)
+
+
+@pytest.mark.parametrize(
+    ("job", "doubt_s", "joined"),
+    [("4711", 50_400.0, True), ("4711", 1.0, False), ("4712", 50_400.0, False)],
+    ids=["no clock ties them", "an hour apart by good clocks", "another job"],
+)
+def test_the_kernels_kill_in_a_job(b: ModuleType, job: str, doubt_s: float, joined: bool) -> None:
+    """Its number says whose process it was; the kernel's log may be hours off where nothing ties it to the output."""
+    w = b.World()
+    out = "slurm-4711.out"
+    w.start(out, 0, ready=False)
+    w.add(out, b.at(300, doubt_s), "RuntimeError: Engine core initialization failed. See root cause above.", level="ERROR")
+    w.kill("dmesg", b.at(-3300, doubt_s), "unit", uid="", cid="", comm="VLLM::Worker", job=job)
+    w.kill("dmesg", b.at(-20_000, doubt_s), "unit", uid="", cid="", comm="VLLM::Worker", job="4690")
+    ends = [d for d in w.case().deaths if d.life is not None]
+    kills = [e.fields["job"] for d in ends for e in d.witnesses if e.kind == "kernel_oom"]
+    assert kills == (["4711"] if joined else [])

@@ -10,7 +10,7 @@ import pytest
 from forensics import scan, sources
 from forensics.model import Event, Parsed
 from forensics.parsers import DIALECTS, FORMATS, kernel, log
-from forensics.parsers.cgroup_path import owner_kind, path_scope
+from forensics.parsers.cgroup_path import job_in, owner_kind, path_scope
 
 UID = "1c2d3e4f-0a1b-4c2d-8e3f-5a6b7c8d9e0f"
 CID = "5d0c" * 16
@@ -361,6 +361,21 @@ def test_paths_and_their_owners() -> None:
     for path in ("/lxc/104", "/lxc/104/ns", "/lxc.payload.web", "/lxc.payload/web"):
         assert owner_kind(path) == "container"
     assert owner_kind("/lxc") == "other"
+
+
+@pytest.mark.parametrize(
+    ("path", "job"),
+    [
+        ("/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0", "4711"),
+        ("/system.slice/node7_slurmstepd.scope/job_4711", "4711"),
+        ("/slurm/uid_1001/job_4711/step_batch", "4711"),
+        ("/system.slice/render.service/job_4711", ""),
+        ("/system.slice/slurmstepd.scope", ""),
+    ],
+)
+def test_the_jobs_of_slurm(path: str, job: str) -> None:
+    """All jobs of a node share one scope; only the number tells whose a kill was."""
+    assert (job_in(path), path_scope(path).unit) == (job, "render.service" if "render" in path else "")
 
 
 @pytest.mark.parametrize(
