@@ -157,16 +157,24 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     return _outside_run(death, finding) or _in_time(case, death, finding, bool(owner))
 
 
+REBOOTS = frozenset({
+    "k8s.node_rebooted", "kernel.reboot", "k8s.node_shutdown", "kubelet.shutdown", "systemd.shutdown",
+})  # fmt: skip
+"""What ends everything that runs on a machine: who was started after it did not end of it."""
 SURVIVED_S = 60.0
 """A program whose kernel faults on the GPU fails at its next call: this long at work after it, it was another's."""
 
 
 def _outside_run(death: Death, finding: Finding) -> str:
-    """Why a program's fault on the GPU was not the run's: it came before the start, or the run worked on after it."""
+    """Why a program's fault on the GPU, or a reboot, did not end the run.
+
+    It came before the start; or the run worked on after the fault.
+    """
     life, time = death.life, finding.time
-    if life is None or finding.signature != "nvidia.xid_application":
+    of_program = finding.signature == "nvidia.xid_application"
+    if life is None or time.utc_s is None or not (of_program or finding.signature in REBOOTS):
         return ""
-    worked = life.last_activity.time if life.last_activity is not None else None
+    worked = life.last_activity.time if of_program and life.last_activity is not None else None
     if worked is not None and worked.utc_s is not None and worked.earliest_s > time.latest_s + SURVIVED_S:
         return "recovered"
     began = life.start.time

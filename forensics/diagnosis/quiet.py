@@ -24,10 +24,6 @@ from .rules.series import rising
 INTERNAL_ERROR = 500
 """What a web framework answers for an exception that nobody caught."""
 
-_REBOOTS = frozenset({
-    "k8s.node_rebooted", "kernel.reboot", "k8s.node_shutdown", "kubelet.shutdown", "systemd.shutdown",
-})  # fmt: skip
-"""What a maintenance does to a node once it is empty."""
 _INTERPRETER = regex.compile(r"python[\d.]*")
 """What a script is called that gives itself no name; engines of today name their processes."""
 
@@ -96,7 +92,7 @@ def _survived(case: Case, finding: Finding) -> bool:
         return True
     if event.kind == "kernel_oom" and unowned.fits_no_run(case, event):
         return True
-    if _is_after_all(case, event) or (finding.signature in _REBOOTS and _was_drained(case)):
+    if _is_after_all(case, event) or (finding.signature in evidence_stage.REBOOTS and _was_drained(case)):
         return True
     return bystanders.is_elsewhere(case, event) or bystanders.is_past(case, event) or outlived(case, event)
 

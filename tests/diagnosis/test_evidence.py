@@ -332,6 +332,33 @@ def test_a_stop_on_notice_of_a_reclaim_was_not_asked_for(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "external_sigkill"
 
 
+@pytest.mark.parametrize(("rebooted", "uncertainty_s", "reason"), [(-60, 1, "before"), (-60, 900, ""), (110, 1, "")])
+def test_a_reboot_ended_nothing_that_was_started_after_it(
+    b: ModuleType, rebooted: float, uncertainty_s: float, reason: str
+) -> None:
+    """The machine comes up, the service starts, and fails minutes later of something else."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.fail("a", 120, "ValueError: unknown rope type 'yarn4'", ("vllm/config.py:get_config",), envelope="")
+    text = "Rebooted: Node gpu-a1 has been rebooted, boot id: 0d7c2f1e-6a41-4c55-8f0e-2b1f5f7a9c13"
+    w.add("events", b.at(rebooted, uncertainty_s), text, "k8s_event", "k8s", Scope(host="gpu-a1"), reason="Rebooted")
+    assert objection_to(b, w, "k8s.node_rebooted") == reason
+
+
+@pytest.mark.parametrize("text", [
+    "Rebooted: Node gpu-a1 has been rebooted, boot id: 0d7c2f1e-6a41-4c55-8f0e-2b1f5f7a9c13",
+    "SystemOOM: System OOM encountered, victim process: node-exporter, pid: 3120",
+])  # fmt: skip
+def test_who_tells_of_his_own_want_of_gpu_memory_was_not_killed(b: ModuleType, text: str) -> None:
+    """Events that only have ages may lie hours off; a kill leaves no exception of the GPU's allocator."""
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    w.fail("a", 30, frames=b.LOADING, envelope="EngineCore failed to start.")
+    w.add("events", b.at(-900, 86_400, Basis.RELATIVE_AGE), text, "k8s_event", "k8s", Scope(host="gpu-a1"),
+          reason=text.partition(":")[0])  # fmt: skip
+    assert w.diagnosis().verdict.cause.id == "gpu_oom.weights"
+
+
 def test_the_accounting_of_another_job(b: ModuleType) -> None:
     """The time limit of somebody else's job is no cause of this one's end; the row is told as a decoy."""
     w = b.World()
