@@ -28,7 +28,9 @@ LINGER_S = 180.0
 RESTART_S = 600.0
 """A restart follows its death within this, back-off and pulling of the image included."""
 PROBE_KILLS = ("k8s.probe_kill_liveness", "k8s.probe_kill_startup", "kubelet.probe_kill", "kubelet.probe_unhealthy")
-HEALTH_KILLS = ("runtime.autoheal_restart", "runtime.sagemaker_ping_failed", "host.script_health_kill")
+HEALTH_KILLS = (
+    "runtime.autoheal_restart", "runtime.sagemaker_ping_failed", "host.script_health_kill", "nomad.check_restart",
+)  # fmt: skip
 """Who ends a container for its health check where there is no kubelet, and says so."""
 STOP_SIGNATURES = (
     "k8s.stopping_container",

@@ -28,7 +28,7 @@ LAYER = "nomad"
 
 
 def read(text: str, source: str) -> Parsed:
-    """For each task its `pod_spec` with the limit, its state with the restarts, and a `log` event of `host` a row.
+    """For each task its `pod_spec` with the limit, its state with the restarts, its starts, and a `log` event a row.
 
     What stands behind the last row was put there by somebody: it is read as a log.
     """
@@ -56,15 +56,19 @@ def _events(lines: list[str], source: str) -> Iterator[Event]:
         elif found := _RESTARTS.fullmatch(row):
             fields = {"state": state, "restart_count": int(found["count"])}
             text = f"container {scope.container} {state}"
-            yield Event(place, "container_state", "host", text, scope=scope, fields=fields, raw=row)
+            yield Event(place, "container_state", "runtime", text, scope=scope, fields=fields, raw=row)
         elif header is not None and (cells := header.cells(row)).get("Memory"):
             granted = _MEMORY.match(cells["Memory"])
             limit = size_bytes(granted["most"] or granted["limit"]) if granted else None
             spec = known({"container": scope.container, "memory_limit_bytes": limit})
             text = f"container {scope.container} spec"
-            yield Event(place, "pod_spec", "host", text, scope=scope, fields=spec, raw=row)
+            yield Event(place, "pod_spec", "runtime", text, scope=scope, fields=spec, raw=row)
         elif header is not None and (stamp := stamps.iso(header.cells(row).get("Time", ""), LAYER)) is not None:
             told = header.cells(row)
+            if told["Type"] == "Started":
+                text = f"container {scope.container} started"
+                yield Event(place, "container_started", "runtime", text, (stamp,), scope, raw=row)
+                continue
             yield Event(place, "log", "host", f"{told['Type']}: {told['Description']}", (stamp,), scope, raw=row)
 
 

@@ -7,6 +7,7 @@ Nomad 0.9 to 1.10 `api/allocations.go`. Both name an OOM kill in words of their 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from .. import stamps
 from ..model import Event, Locator, RawStamp, Scope
@@ -68,14 +69,19 @@ def _described(container: Object, scope: Scope, source: str) -> Iterator[Event]:
 def _nomad_task(task: Object, name: str, source: str) -> Iterator[Event]:
     scope = Scope(container=name)
     for event in objects_at(task, "Events"):
-        if text_at(event, "Type") != "Terminated":
+        kind, nanos = text_at(event, "Type"), int_at(event, "Time")
+        stamp = stamps.instant(nanos / 1e9, "nomad", 1e-6) if nanos else None
+        if kind == "Started":
+            said = _said(event, "Type", scope, stamp, source)
+            yield replace(said, kind="container_started", text=f"container {name} started")
+        elif kind == "Restart Signaled":
+            yield _said(event, "DisplayMessage", scope, stamp, source)
+        if kind != "Terminated":
             continue
         details = object_at(event, "Details")
         killed = text_at(details, "oom_killed") == "true" or "OOM Killed" in text_at(event, "DisplayMessage")
         code = int_at(event, "ExitCode")
         code = code if code is not None else int_at(details, "exit_code")
-        nanos = int_at(event, "Time")
-        stamp = stamps.instant(nanos / 1e9, "nomad", 1e-6) if nanos else None
         yield _ended(_place(event, "Type", source), scope, code, "OOMKilled" if killed else "", None, stamp)
 
 

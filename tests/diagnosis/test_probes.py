@@ -255,6 +255,26 @@ def test_autoheal_restarts_another_container(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "healthy"
 
 
+@pytest.mark.parametrize(("ready", "cause"), [(False, "probe_restart_storm"), (True, "probe_kill")])
+def test_nomad_restarts_a_task_for_its_health_check(b: ModuleType, ready: bool, cause: str) -> None:
+    """The job's own text is not there: each start was granted the same time. The exit code is the server's answer."""
+    w = b.World()
+    scope = Scope(container="serve")
+    for begin in (0, 600, 1200):
+        w.add("alloc.txt", begin, "container serve started", "container_started", "runtime", scope)
+        w.start("serve.stdout.0", begin + 3, scope, loaded=ready)
+        if not ready:
+            w.add("serve.stdout.0", begin + 170, "Loading safetensors checkpoint shards:  50% Completed | 5/10"
+                  " [02:40<02:40, 32.0s/it]", scope=scope)  # fmt: skip
+        w.add("alloc.txt", begin + 180, 'Restart Signaled: healthcheck: check "chat" unhealthy', channel="host", scope=scope)
+        w.add("serve.stdout.0", begin + 181, "KeyboardInterrupt: terminated", "traceback", scope=scope, frames=())
+        w.add("alloc.txt", begin + 184, 'Terminated: Exit Code: 1, Exit Message: "exited with non-zero exit code: 1"',
+              channel="host", scope=scope)  # fmt: skip
+    found = w.diagnosis()
+    assert (found.verdict.cause.id, found.key_facts["probe_budget_s"] if not ready else 180) == (cause, 180)
+    assert "failure_threshold_needed" not in found.key_facts  # it counts nothing that the job has
+
+
 @pytest.mark.parametrize(("worked", "line"), [(False, 1), (True, 3)], ids=["a loop of loads", "a run that worked"])
 def test_a_loop_begins_with_its_first_kill(b: ModuleType, worked: bool, line: int) -> None:
     """The laps before the one whose log is there are the same loop, unless the container had come to work."""

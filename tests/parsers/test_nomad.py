@@ -46,6 +46,17 @@ def test_what_was_wanted() -> None:
     assert not any("Desired" in event.text for event in nomad.read(nothing, "x").events)
 
 
+def test_a_start_and_a_restart_for_a_health_check() -> None:
+    rows = """\
+2026-08-31T00:11:40+03:00  Restart Signaled  healthcheck: check "chat-alive" unhealthy
+2026-08-31T00:09:40+03:00  Started           Task started by client
+"""
+    told, started = nomad.read(STATUS.replace("Type            ", "Type              ") + rows, "x").events[-2:]
+    assert told.text == 'Restart Signaled: healthcheck: check "chat-alive" unhealthy'
+    assert (started.kind, started.text, started.locator.line) == ("container_started", "container serve started", 22)
+    assert told.stamps[0].seconds - started.stamps[0].seconds == 120.0
+
+
 def test_recognised_and_damaged() -> None:
     assert nomad.FORMAT.sniff(make_head("x", STATUS.encode(), True)) > 90
     assert nomad.FORMAT.sniff(make_head("x", b'ID = 1\nTask "serve" is "dead"\n', True)) == 0

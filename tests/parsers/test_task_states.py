@@ -23,6 +23,7 @@ ALLOCATION: dict[str, Any] = {
     "ID": "8ba85cef", "ClientStatus": "failed", "EvalID": "77aa",
     "TaskStates": {"vllm": {"State": "dead", "Events": [
         {"Type": "Started", "Time": 1795982400000000000},
+        {"Type": "Restart Signaled", "Time": 1795987487000000000, "DisplayMessage": "healthcheck: check \"up\" unhealthy"},
         {"Type": "Terminated", "Time": 1795987517000000000, "ExitCode": 137, "Details": {"oom_killed": "true"}},
     ]}},
 }  # fmt: skip
@@ -72,8 +73,10 @@ def test_ecs_containers_are_told_apart() -> None:
 
 
 def test_nomad_allocation() -> None:
-    """An end at its own time; the task's other events say nothing of an end."""
-    (end,) = ends(read(ALLOCATION))
+    """A start, why the task was started again, and an end, each at its own time."""
+    started, told, end = read(ALLOCATION)
+    assert (started.kind, started.stamps[0].seconds) == ("container_started", 1795982400.0)
+    assert (told.text, told.stamps[0].seconds) == ('healthcheck: check "up" unhealthy', 1795987487.0)
     assert end.text == "container vllm terminated: reason=OOMKilled exit_code=137"
     assert end.fields["finished_s"] == 1795987517.0
 
