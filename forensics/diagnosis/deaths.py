@@ -363,9 +363,16 @@ def _graceful(draft: _Draft, exit_code: int | None, reason: str) -> bool:
         return False
     if any(witnesses.is_completed(event) for event in draft.witnesses):
         return True
+    if exit_code in (0, 143) and stopped_for(draft.witnesses):
+        return True
     if exit_code in (0, 143):
         return life is None or life.shutdown is not None or exit_code == 143
     return exit_code is None and life is not None and life.shutdown is not None
+
+
+def stopped_for(told: Iterable[Event]) -> str:
+    """The container of the same task whose end made the scheduler stop this one; empty when nobody says so."""
+    return next((str(event.fields["stopped_for"]) for event in told if "stopped_for" in event.fields), "")
 
 
 def engine_like(death: Death) -> bool:

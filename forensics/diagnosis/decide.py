@@ -56,10 +56,7 @@ def diagnose(
     failures = [death for death in failures if not unowned.is_strangers(case, death, failures)]
     failures = [death for death in failures if not _got_over(case, death, failures)]
     groups = death_stage.group(
-        death
-        for death in failures
-        if not bystanders.is_foreign(case, death.entity)
-        and (death_stage.engine_like(death) or bystanders.may_be_engine(case, death.entity))
+        death for death in failures if _may_be_engines(case, death) or _took_engine_along(case, death)
     )
     beside = [death for death in failures if not case.lives and bystanders.is_beside_engine(case, death.entity)]
     if not groups and not case.lives:
@@ -82,6 +79,17 @@ def diagnose(
         incidents = [no_fault(case)]
     told = in_order(case, incidents)
     return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
+
+
+def _may_be_engines(case: Case, death: Death) -> bool:
+    like = death_stage.engine_like(death) or bystanders.may_be_engine(case, death.entity)
+    return like and not bystanders.is_foreign(case, death.entity)
+
+
+def _took_engine_along(case: Case, death: Death) -> bool:
+    """True for a container without which a task cannot be: the scheduler stopped the engine beside it for its end."""
+    named = {death_stage.stopped_for(d.witnesses) for d in case.deaths if _may_be_engines(case, d)} - {""}
+    return any(case.entities.same(f"ctr:{name}", death.entity) for name in named)
 
 
 def _for_memory(death: Death) -> bool:
@@ -183,7 +191,7 @@ def _retyped(case: Case, death: Death) -> bool:
 
 
 def _orderly(case: Case, death: Death) -> bool:
-    asked = rules.exits.stop_request(case, death) is not None
+    asked = rules.exits.stop_request(case, death) is not None or bool(death_stage.stopped_for(death.witnesses))
     if rules.probes.probe_kill_of(case, death) is not None or rules.exits.reclaimed(case, death):
         return False
     stops = [d for d in case.deaths if case.entities.same(d.entity, death.entity) and _told_to_stop(d)]

@@ -13,6 +13,8 @@ from .entities import ENGINE_CHANNELS, Entities, hits_engine
 from .nodes import differ
 
 KILL_S = 90.0
+BOTH = 4
+"""Points of a kill that fits a limit and the time of an exit."""
 _DOUBT_S = 3600.0
 """More than this no clock is allowed to be wrong when a kill is joined with a log."""
 _SIGNALLED = regex.compile(r"(?:Killing process|to main process) (?P<pid>[1-9]\d{0,9}) \(")
@@ -79,10 +81,11 @@ def _in_turn(begun: Sequence[int], ended: Sequence[int]) -> bool:
 
 
 def place(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> None:
-    """Join a kernel kill that names only a cgroup with the pod that it hit.
+    """Join a kernel kill that names only a cgroup with the pod that it hit, or the container of a task.
 
     `kubectl describe` prints no uid, and after a restart only the new container's id. What is left is the limit of
-    the memcg against the limits of the pod's containers, and the time of an exit that says OOMKilled.
+    the memcg against the limits of the pod's containers, and the time of an exit that says OOMKilled. A container
+    without a pod needs both.
     """
     limits: dict[str, list[int]] = {}
     exits: dict[str, list[tuple[float, float]]] = {}
@@ -92,7 +95,7 @@ def place(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> N
         if event.kind not in ("pod_spec", "container_terminated"):
             continue
         pod = entities.of(event)
-        if not pod.startswith("pod:") or pod in identified:
+        if not pod.startswith(("pod:", "ctr:")) or pod in identified:
             continue  # a pod whose uid is known is either named by the kill or not meant by it
         limit, node = event.fields.get("memory_limit_bytes"), event.fields.get("node")
         if isinstance(node, str) and node:
@@ -110,7 +113,8 @@ def place(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> N
         if not victim or victim.startswith("pod:"):
             continue
         here = [pod for pod in {*limits, *exits} if not _is_elsewhere(event, nodes.get(pod, ""))]
-        scored = sorted((-_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in here)
+        fits = ((_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in here)
+        scored = sorted((-fit, pod) for fit, pod in fits if fit == BOTH or pod.startswith("pod:"))
         if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
             entities.join(scored[0][1], victim, "kill")
     _place_by_table(entities, events, {*limits, *exits})

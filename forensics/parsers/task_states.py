@@ -6,7 +6,7 @@ Nomad 0.9 to 1.10 `api/allocations.go`. Both name an OOM kill in words of their 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .. import stamps
@@ -15,6 +15,10 @@ from .k8s_values import instant, known, terminated_text
 from .located import Object, dig, int_at, line_at, object_at, objects_at, text_at
 
 _ECS_OOM = "OutOfMemoryError"
+_ESSENTIAL = "EssentialContainerExited"
+_ESSENTIAL_TOLD = "Essential container in task exited"
+_TERMINATED = 143
+"""What a program leaves with that ends of the agent's SIGTERM."""
 
 
 def is_task_states(text: str) -> bool:
@@ -35,10 +39,10 @@ def task_events(entry: Object, source: str) -> Iterator[Event]:
 def _ecs_task(task: Object, source: str) -> Iterator[Event]:
     started, stopped = (_when(task, key) for key in ("startedAt", "stoppedAt"))
     containers = objects_at(task, "containers")
+    sole = _first_ended(containers)
     if text_at(task, "stoppedReason"):
-        ended = [c for c in containers if text_at(c, "reason") or int_at(c, "exitCode")] or containers
-        sole = text_at(ended[0], "name") if len(ended) == 1 else ""
         yield _said(task, "stoppedReason", Scope(container=sole), stopped, source)
+    essential = text_at(task, "stopCode") == _ESSENTIAL or text_at(task, "stoppedReason").startswith(_ESSENTIAL_TOLD)
     for container in containers:
         scope = Scope(container=text_at(container, "name"))
         yield from _described(container, scope, source)
@@ -49,7 +53,17 @@ def _ecs_task(task: Object, source: str) -> Iterator[Event]:
         if code is None and not reason:
             continue
         place = _place(container, "exitCode" if code is not None else "reason", source)
-        yield _ended(place, scope, code, reason, started, stopped)
+        end = _ended(place, scope, code, reason, started, stopped)
+        stopped_for = {"stopped_for": sole} if essential and sole not in ("", scope.container) else {}
+        yield replace(end, fields={**end.fields, **stopped_for})
+
+
+def _first_ended(containers: Sequence[Object]) -> str:
+    """The one container that ended unasked: ECS then stops those that are left. Empty where several may be it."""
+    told = [c for c in containers if text_at(c, "reason") or int_at(c, "exitCode")]
+    failed = [c for c in told if text_at(c, "reason") or int_at(c, "exitCode") != _TERMINATED]
+    ended = failed or told or containers
+    return text_at(ended[0], "name") if len(ended) == 1 else ""
 
 
 def _described(container: Object, scope: Scope, source: str) -> Iterator[Event]:

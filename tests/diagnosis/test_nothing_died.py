@@ -572,6 +572,42 @@ def test_a_kill_names_the_sidecar_by_its_limit(b: ModuleType) -> None:
     assert (d.verdict.cause.id, d.incidents[0].container) == ("host_oom.container_limit", "shipper")
 
 
+def task(w: Any, b: ModuleType, code: int, reason: str = "") -> None:
+    """A task of an engine and a log shipper; the shipper ended, and the scheduler stopped the engine for it."""
+    w.start("serve.log", 0, scope=Scope(container="serve"))
+    w.answer("serve.log", 900, scope=Scope(container="serve"))
+    ends = (("serve", 64 << 30, 1, 0, "", {"stopped_for": "shipper"}), ("shipper", 128 << 20, None, code, reason, {}))
+    for name, limit, gpus, exit_code, why, more in ends:
+        spec = {"container": name, "image": f"example.com/{name}:3", "memory_limit_bytes": limit}
+        spec |= {"gpus": gpus, "image": "vllm/vllm-openai:v0.11.0"} if gpus else {}
+        w.add("task.json", None, f"container {name} spec", "pod_spec", "runtime", Scope(container=name), **spec)
+        told = {"reason": why, "exit_code": exit_code, "finished_s": b.T0 + 930, **more}
+        w.add("task.json", 930, f"container {name} terminated: reason={why} exit_code={exit_code}", "container_terminated",
+              "runtime", Scope(container=name), **told)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "limit_kib", "cause", "owned"),
+    [
+        (137, "OOMKilled", 128 << 10, "host_oom.container_limit", True),
+        (137, "OOMKilled", 96 << 10, "host_oom.container_limit", False),
+        (1, "", None, "insufficient_evidence", False),
+    ],
+    ids=["killed at its limit", "the kill of another", "for a reason of its own"],
+)
+def test_a_container_that_took_the_engine_along(
+    b: ModuleType, code: int, reason: str, limit_kib: int | None, cause: str, owned: bool
+) -> None:
+    """The engine stopped in order because it was told to; what is asked about is the end that it was told to for."""
+    w = b.World()
+    task(w, b, code, reason)
+    if limit_kib is not None:
+        w.kill("dmesg", 905, comm="fluentd", uid="", limit_kib=limit_kib)
+    d = w.diagnosis()
+    assert (d.verdict.cause.id, d.incidents[0].container) == (cause, "shipper")
+    assert ("victim_pid" in d.key_facts) is owned
+
+
 def spoilt(w: Any, b: ModuleType, every: int, total: int, raised: bool = True) -> None:
     """Of `total` requests each `every`-th meets an exception of its own and is answered with 500."""
     w.start("a", 0, scope=Scope(pod=POD))

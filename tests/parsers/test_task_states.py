@@ -72,6 +72,17 @@ def test_ecs_containers_are_told_apart() -> None:
     assert {event.scope.container for event in events if event.text == TASK["stoppedReason"]} == {"vllm"}
 
 
+@pytest.mark.parametrize(
+    ("codes", "stopped_for"),
+    [((0, 137), {"serve": "shipper"}), ((143, 1), {"serve": "shipper"}), ((1, 1), {}), ((1, 143), {"shipper": "serve"})],
+)
+def test_who_was_stopped_for_whose_end(codes: tuple[int, int], stopped_for: dict[str, str]) -> None:
+    """ECS stops the rest of a task when a container ends without which it cannot be; where one failed alone, it is that."""
+    names = zip(("serve", "shipper"), codes, strict=True)
+    found = ends(read({"tasks": [{**TASK, "containers": [{"name": name, "exitCode": code} for name, code in names]}]}))
+    assert {e.scope.container: e.fields["stopped_for"] for e in found if "stopped_for" in e.fields} == stopped_for
+
+
 def test_nomad_allocation() -> None:
     """A start, why the task was started again, and an end, each at its own time."""
     started, told, end = read(ALLOCATION)
