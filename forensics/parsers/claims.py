@@ -22,6 +22,8 @@ from .sections import title_of
 PART_LINES, PART_LINES_APART = 10, 3
 """Machine's lines at the end of an application's log that make a part of its own without a heading; behind a blank
 line fewer will do, and behind as few lines of the application a paste is the likelier story."""
+_BACKENDS = frozenset({"json", "labels"})
+"""Envelopes that a log backend makes of each line, with its labels."""
 ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "```", "dmesg", "journalctl", "kern", "syslog")
 """Literals of headings between the parts of a file."""
 _NAMED = re.compile(
@@ -42,6 +44,8 @@ def _enclosed(records: list[Record], channel: str, source: str) -> list[Record]:
     engines = [record for record in records if is_engine(record)]
     # klog and logrus are what tells speakers apart in `journalctl -o cat`, whose default is nobody's
     claims = [r for r in records if not r.output and r.channel in MACHINE and (r.machine or channel in APPLICATIONS)]
+    if all(map(_is_labelled, engines)):
+        claims = [r for r in claims if not (r.machine and _BACKENDS & {*r.envelopes})]
     if not engines or not claims:
         return records
     lines = [record.line for record in engines]
@@ -59,6 +63,11 @@ def _enclosed(records: list[Record], channel: str, source: str) -> list[Record]:
         if not (headed or behind) or _shape(record) in shapes:
             taken.add(record.line)
     return [_output(record) if record.line in taken else record for record in records]
+
+
+def _is_labelled(engine: Record) -> bool:
+    """True for a line to which a log backend put the name of its container: what it labels otherwise is another's."""
+    return bool(_BACKENDS & {*engine.envelopes}) and bool(engine.scope.pod or engine.scope.container)
 
 
 def _is_part(tail: Sequence[Record], claims: Sequence[Record], engines: int) -> bool:

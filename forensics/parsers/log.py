@@ -214,13 +214,19 @@ def _voice(record: Record) -> tuple[str, str, str]:
 
 
 def common_scope(records: Sequence[Record]) -> Scope:
-    """What all records agree on: the owner of the whole file."""
+    """What all records agree on: the owner of the whole file.
+
+    A file in which the machine speaks beside one container, as an export of a node's logs, is not that container's.
+    """
     values: dict[str, set[str]] = {"host": set(), "pod": set(), "container": set(), "container_id": set()}
     for record in records:
         for name, seen in values.items():
             value = getattr(record.scope, name)
             if value and not (name == "host" and record.scope.process):  # Ray prints the worker's address there
                 seen.add(value)
+    owned = [name for name in values if name != "host"]
+    if any(record.machine and not any(getattr(record.scope, name) for name in owned) for record in records):
+        values = {"host": values["host"]}
     return Scope.from_parts({name: next(iter(seen)) for name, seen in values.items() if len(seen) == 1})
 
 

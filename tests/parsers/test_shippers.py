@@ -80,6 +80,21 @@ def test_a_node_speaks_for_itself() -> None:
     assert unwrap(json.dumps({"log": line, "time": WHEN, "kubernetes": K8S})).channel == "container"
 
 
+@pytest.mark.parametrize(("labels", "channel", "unit"), [
+    ({"unit": "kubelet.service"}, "kubelet", "kubelet.service"), ({"unit": "kernel"}, "kernel", ""),
+    ({"transport": "kernel"}, "kernel", ""), ({"unit": "chat@a.service"}, "host", "chat@a.service"),
+    ({"unit": "seconds"}, "", ""), ({"unit": "kernel", "pod": POD}, "container", ""),
+])  # fmt: skip
+def test_a_journal_behind_lokis_labels(labels: dict[str, str], channel: str, unit: str) -> None:
+    """Promtail and Alloy make labels of the journal's fields; `logcli` prints them as an object or in braces."""
+    text = "usb 1-4: new high-speed USB device"
+    labels = {"job": "journal", "nodename": "gpu-node-7", **labels}
+    braces = ", ".join(f'{name}="{value}"' for name, value in labels.items())
+    for line in (json.dumps({"labels": labels, "line": text, "timestamp": WHEN}), f"{WHEN} {{{braces}}} {text}"):
+        record = unwrap(line)
+        assert (record.text, record.channel, record.scope.unit, record.scope.host) == (text, channel, unit, "gpu-node-7")
+
+
 @pytest.mark.parametrize("entry", [
     {"log": "x\n", "stream": "stdout", "time": WHEN},
     {"level": "INFO", "message": "hello", "timestamp": "2025-11-18T02:41:07.123"},
@@ -171,6 +186,21 @@ def test_whole_files(tmp_path: Path, name: str) -> None:
     assert (error.fields["exception"], error.fields["frames"]) == ("torch.OutOfMemoryError", ("/opt/vllm/engine/core.py:run",))
     texts = [event.text for event in item.parsed.events if event.channel == "engine" and event.kind == "log"]
     assert sorted(texts) == [f"message {n}" for n in range(8)]
+
+
+@pytest.mark.parametrize("form", ["json", "labels"])
+def test_the_machine_between_the_lines_of_its_only_container(tmp_path: Path, form: str) -> None:
+    """A backend says of each line whose it is: the kernel's is no piece of the engine's output, nor the container's."""
+    xid = "NVRM: Xid (PCI:0000:3b:00): 45, pid=48213, name=VLLM::EngineCor, Ch 00000010"
+    labels = [{"pod": POD, "container": "vllm"}, {"job": "journal", "unit": "kernel", "node": "gpu-node-7"}]
+    rows = [(labels[0], "vLLM API server version 0.12.0"), (labels[0], LINE), (labels[1], xid), (labels[0], LINE)]
+    if form == "json":
+        lines = [json.dumps({"labels": owner, "line": text, "timestamp": WHEN}) for owner, text in rows]
+    else:
+        lines = [f"{WHEN} {{{', '.join(f'{k}={json.dumps(v)}' for k, v in owner.items())}}} {text}" for owner, text in rows]
+    told = [(e.kind, e.channel, e.scope.pod) for e in read(tmp_path, "x.log", "\n".join(lines)).parsed.events]
+    assert told[2] == ("xid", "kernel", "")
+    assert {(channel, pod) for _, channel, pod in (*told[:2], *told[3:])} == {("engine", POD)}
 
 
 def test_lines_of_an_export_are_those_of_the_file(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ _IDENT_CHANNEL = {
 }
 LEVELS = {"TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRIT", "CRITICAL", "FATAL"}
 _PODMAN_EVENT = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+ [+-]\d{4} [A-Z]{1,5} (?:m=\S+ )?container \w+ [0-9a-f]{64} \(")
-_UNIT_SUFFIXES = (".service", ".scope", ".slice", ".socket", ".mount", ".timer")
+UNIT_SUFFIXES = (".service", ".scope", ".slice", ".socket", ".mount", ".timer")
 # A host may be an IPv6 address but never ends in a colon: `ValueError: text: more` is no header.
 _HOST = r"(?P<host>[A-Za-z0-9_](?:[A-Za-z0-9_.:-]*[A-Za-z0-9_])?)"
 _REST = r"(?:\[(?P<pid>\d{1,18})\])?: ?(?P<rest>.*)"
@@ -89,7 +89,7 @@ def ident_only(rest: str) -> Layer | None:
 def _layer(found: re.Match[str], host: str, strict: bool) -> Layer | None:
     ident = found["ident"].strip()
     pid = int(found["pid"]) if found["pid"] else None
-    unit = ident if ident.endswith(_UNIT_SUFFIXES) and ident != "init.scope" else ""
+    unit = ident if ident.endswith(UNIT_SUFFIXES) and ident != "init.scope" else ""
     channel = speaker(ident, found["rest"], pid)
     if pid is None and channel == "host" and (strict or not _WORD.fullmatch(ident)):
         return None

@@ -21,7 +21,7 @@ from ...model import RawStamp, Scope
 from ...sources import owner
 from ..layer import Layer, clean
 from .container import cri
-from .identity import channel_of, speaker
+from .identity import UNIT_SUFFIXES, channel_of, speaker
 
 MAX_DEPTH = 5
 MAX_KEYS = 300
@@ -71,6 +71,7 @@ AUTHORS = frozenset({
     "user", "user_profile", "username", "user_id", "author", "sender", "from", "from_name", "display_name", "reporter",
 })  # fmt: skip
 """Keys that name who wrote something; a log's entry has none, or a level beside it."""
+_PROGRAMS = ("syslogidentifier", "comm", "ident", "systemdunit")
 _LEVELS = ("level", "severity", "levelname", "lvl", "loglevel")
 _TAGS = ("tags", "ddtags")
 _SPLIT = regex.compile(r"[^a-z0-9]+")
@@ -155,10 +156,21 @@ def shipped(entry: Mapping[str, Any], certain: bool = False) -> Layer | None:
     text, level = clean(message.rstrip("\n")), str(keys.get("severity") or keys.get("level") or "").upper()
     if scope.pod or scope.container or scope.container_id:
         return Layer(text, stamp, "container", level=level, scope=scope, partial=partial, output=True)
-    ident = str(keys.get("syslogidentifier") or keys.get("comm") or keys.get("ident") or keys.get("systemdunit") or "")
+    return replace(_of_node(text, keys, scope), stamp=stamp, level=level)
+
+
+def _of_node(text: str, keys: Mapping[str, Any], scope: Scope) -> Layer:
+    """A message of no container, with the program or the unit that its labels name; Loki's agents call it `unit`."""
+    ident = next((str(keys[name]) for name in _PROGRAMS if keys.get(name)), "")
     ident = ident or _log_name(str(keys.get("logname") or ""))
+    unit = str(keys.get("unit") or "")
+    if not ident and (unit.endswith(UNIT_SUFFIXES) or channel_of(unit) != "host"):
+        ident = unit
+    elif not ident and keys.get("transport") == "kernel":
+        ident = "kernel"
     channel = speaker(ident, text, None) if ident else ""
-    return Layer(text, stamp, channel, ident, level, scope=scope, machine=bool(channel))
+    named = ident if ident.endswith(UNIT_SUFFIXES) and ident != "init.scope" else ""
+    return Layer(text, None, channel, ident, scope=replace(scope, unit=named), machine=bool(channel))
 
 
 def message_of(entry: Mapping[str, Any]) -> str | None:
@@ -287,5 +299,6 @@ def loki_labels(text: str) -> Layer | None:
         return None
     labels = {m["name"]: m["value"] for m in _LABEL.finditer(found["labels"])}
     scope = _owner(flat(labels))
-    owned = bool(scope.pod or scope.container)
-    return Layer(found["rest"], channel="container" if owned else "", scope=scope, output=owned)
+    if scope.pod or scope.container:
+        return Layer(found["rest"], channel="container", scope=scope, output=True)
+    return _of_node(found["rest"], flat(labels), scope)
