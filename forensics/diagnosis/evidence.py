@@ -145,6 +145,8 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     of_log = of_log and (in_run or finding.event.channel != "ray")  # a driver prints the words of its raylets anywhere
     owner = case.entities.of(finding.event)
     stranger = bool(owner) and not case.entities.same(owner, death.entity)
+    if finding.signature == AGENT_KILL:
+        return _by_agent(case, death, finding) if stranger else "no_impact"
     mixed = stranger and not owner.startswith("file:") and not case.nodes.spanning  # several containers in one log
     if life is not None and finding.locator.source in life.sources and of_log and not mixed:
         return _in_life(death, finding)
@@ -185,12 +187,31 @@ def _outside_run(death: Death, finding: Finding) -> str:
 def _killed_another(case: Case, finding: Finding) -> bool:
     """True for a kill that somebody ordered of another program, as a name or a list of processes tells."""
     pid = finding.fields.get("victim_pid")
-    if finding.event.kind != "log" or finding.event.channel != "host" or pid is None:
+    if finding.event.kind != "log" or finding.event.channel not in ("host", "container") or pid is None:
         return False
     if comm := finding.fields.get("victim_comm"):
         return not ENGINE_COMM.search(str(comm))
-    named = [e for e in case.of_kind("process", "gpu_process") if e.fields.get("pid") == pid]
+    named = [e for e in case.of_kind("process", "gpu_process", "xid") if e.fields.get("pid") == pid]
     return bool(named) and not any(ENGINE_COMM.search(e.text) for e in named)
+
+
+AGENT_KILL = "host.agent_kill"
+AT_ONCE_S = 30.0
+"""A process that gets a SIGKILL is gone at once, and who waits for it says so within this."""
+
+
+def _by_agent(case: Case, death: Death, finding: Finding) -> str:
+    """Why what an agent of the node did to a process of others was not this end: another machine, or another time.
+
+    It speaks of its victim, and knows no more of it than a pid, which an engine's log does not know.
+    """
+    if case.nodes.apart(death.entity, finding.event):
+        return "other_host"
+    if not death.time_s or finding.time.utc_s is None:
+        return "other_entity"
+    if finding.time.latest_s < death.time_s - AT_ONCE_S:
+        return "before"
+    return "after" if finding.time.earliest_s > death.time_s + SAME_FACT_S else ""
 
 
 def _of_sidecar(case: Case, death: Death, finding: Finding) -> bool:

@@ -320,6 +320,50 @@ def test_whose_pid_somebody_killed(b: ModuleType, command: str, cause: str) -> N
     assert w.diagnosis().verdict.cause.id == cause
 
 
+
+@pytest.mark.parametrize(
+    ("second", "host", "owner", "cause"),
+    [
+        (3601, "gpu-a1", "VLLM::EngineCor", "external_sigkill"), (3601, "gpu-a1", "", "external_sigkill"),
+        (3601, "gpu-a1", "tensorboard", "insufficient_evidence"), (3601, "gpu-b7", "", "insufficient_evidence"),
+        (3500, "gpu-a1", "", "insufficient_evidence"), (3700, "gpu-a1", "", "insufficient_evidence"),
+    ],
+    ids=["the engine's pid", "some pid", "another's pid", "another node", "long before", "after it"],
+)  # fmt: skip
+def test_an_agent_of_the_platform_speaks_of_its_victim(
+    b: ModuleType, second: float, host: str, owner: str, cause: str
+) -> None:
+    """The agent runs in a pod of its own and knows the host's pid of the engine that vanished at that moment."""
+    w = b.World()
+    scope = Scope(pod=b.POD, container="vllm", host="gpu-a1")
+    w.start("a", 0, scope)
+    w.answer("a", 3590, scope=scope)
+    w.add("janitor.log", second, 'msg="idle gpu" pid=48213 action=SIGKILL dry_run=false', channel="container",
+          scope=Scope(pod="janitor-x7", container="janitor", host=host))  # fmt: skip
+    w.add("a", 3601.2, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", scope=scope, level="ERROR")
+    if owner:
+        w.add("dmesg", 3601.3, f"NVRM: Xid (PCI:0000:3b:00): 45, pid=48213, name={owner}, Ch 00000010", "xid", "kernel",
+              Scope(host="gpu-a1"), xid=45, pid=48213, comm=owner)  # fmt: skip
+    assert w.diagnosis().verdict.cause.id == cause
+
+
+def test_a_launcher_that_ends_its_own_workers_is_no_agent(b: ModuleType) -> None:
+    """The same words in the log of the engine itself: what it tidies up has ended for another reason."""
+    w = world(b)
+    w.add("a", 3599.5, "killing process 48213 (VLLM::Worker_TP)", channel="container", scope=Scope(pod=b.POD))
+    assert objection_to(b, w, "host.agent_kill") == "no_impact"
+    assert w.diagnosis().verdict.cause.id == "insufficient_evidence"
+
+
+def test_what_an_agent_killed_beside_an_engine_at_work(b: ModuleType) -> None:
+    w = b.World()
+    w.start("a", 0, Scope(pod=b.POD))
+    w.answer("a", 3590, scope=Scope(pod=b.POD))
+    w.add("janitor.log", 3580, 'msg="idle gpu" pid=48213 action=SIGKILL dry_run=false', channel="container",
+          scope=Scope(pod="janitor-x7", container="janitor"))  # fmt: skip
+    assert w.diagnosis().verdict.cause.id == "healthy"
+
+
 def test_a_stop_on_notice_of_a_reclaim_was_not_asked_for(b: ModuleType) -> None:
     w = b.World()
     scope = Scope(pod=b.POD, container="vllm")
