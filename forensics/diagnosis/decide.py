@@ -19,6 +19,7 @@ from . import (
     placing,
     platforms,
     rules,
+    told,
     trends,
     unowned,
     written,
@@ -49,6 +50,7 @@ def diagnose(
         if not (
             death.graceful
             or bystanders.is_stale(case, death)
+            or told.is_before_asked(case, death.entity, death.time_s)
             or _retyped(case, death)
             or any(bystanders.is_elsewhere(case, e) for e in death.witnesses)
         )
@@ -77,8 +79,8 @@ def diagnose(
         incidents = [incident for group in death_stage.group(beside) for incident in incidents_of(case, group)]
     if not incidents:
         incidents = [no_fault(case)]
-    told = in_order(case, incidents)
-    return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(told, 1)))
+    ordered = in_order(case, incidents)
+    return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(ordered, 1)))
 
 
 def _may_be_engines(case: Case, death: Death) -> bool:

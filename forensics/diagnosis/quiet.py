@@ -9,7 +9,7 @@ from functools import partial
 import regex
 
 from ..model import Event, Finding, Locator, Role
-from . import bystanders, jobs, rank, rules, saturated, unowned
+from . import bystanders, jobs, rank, rules, saturated, told, unowned
 from . import evidence as evidence_stage
 from .case import Case
 from .deaths import ONE_INCIDENT_S, RESTART_S
@@ -38,8 +38,8 @@ def without_death(
     if known:
         return
     finished = bool(case.lives) and all(jobs.completed(case.named(jobs.COMPLETED), life) for life in case.lives)
-    told = [] if finished else [f for f in case.findings if f.role is Role.CAUSE and not f.quoted]
-    faults = [f for f in told if f.locator not in used and not _survived(case, f)]
+    causes = [] if finished else [f for f in case.findings if f.role is Role.CAUSE and not f.quoted]
+    faults = [f for f in causes if f.locator not in used and not _survived(case, f)]
     others = [f for f in faults if bystanders.tells_of_one(case, f.event) or rank.is_anybodys(f)]
     full = () if broke_before_stop(case) else (_saturated,)
     first, last = partial(_fault, [f for f in faults if f not in others]), partial(_fault, others)
@@ -91,6 +91,8 @@ def _survived(case: Case, finding: Finding) -> bool:
     if unowned.is_nobodys_fault(case, finding):
         return True
     if event.kind == "kernel_oom" and unowned.fits_no_run(case, event):
+        return True
+    if told.is_before_asked(case, owner, event.time.utc_s):
         return True
     if _is_after_all(case, event) or (finding.signature in evidence_stage.REBOOTS and _was_drained(case)):
         return True

@@ -6,7 +6,7 @@ fears or quotes is no word of an end; nor is one of another time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import regex
 
@@ -14,6 +14,7 @@ from ..model import Event, Finding
 from ..parsers import mentions, notes, prose
 from . import bystanders
 from .case import Case, conclude
+from .placing import workload_of
 
 _EXIT = regex.compile(
     r"(?:(?i:\bexit(?:ed with)?[ -]?(?:code|status))|退出码|(?i:code (?:de )?(?:sortie|retour))|(?i:código de salida))"
@@ -35,6 +36,9 @@ _UNSURE = regex.compile(
 )
 _ROW = regex.compile(r"\S {2,}\S.*? {2,}\S")
 """Columns: a program's table, whatever sentence stands in the last one."""
+APART_S = 3600.0
+"""An hour after an end, what is started is no answer to it."""
+_PARTS = regex.compile(r"[^\p{L}\p{N}]+")
 _SENTENCE = regex.compile(r"[^.!?。！？]+(?:\.(?=\w)[^.!?。！？]*)*[.!?。！？]*")
 _QUOTED = regex.compile(
     r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|„[^“”\n]{1,200}[“”]|«[^»\n]{1,200}»|`[^`\n]{1,200}`|'[^'\n]{3,200}'"
@@ -50,6 +54,31 @@ def ends(case: Case) -> list[Finding]:
             if (code := _end_in(sentence)) is not None:
                 return [conclude("told_end", event, {"exit_code": code} if code else {})]
     return []
+
+
+def is_before_asked(case: Case, entity: str, moment_s: float | None) -> bool:
+    """True for what befell another engine an hour before the one that people name was started, which works since.
+
+    Both bear names, and people write only the later one's: however the former failed, nobody asks about it.
+    """
+    if not moment_s or _unnamed(entity):
+        return False
+    later = (life for life in case.lives if (life.start.time.utc_s or 0.0) > moment_s + APART_S)
+    works = {life.entity for life in later if life.from_start and life.last_activity is not None and life.fatal is None}
+    works = {name for name in works if not _unnamed(name) and not bystanders.are_alike(name, entity)}
+    said = [event.text for event in _by_people(case)] if works else []
+    return any(_names(said, name) for name in works) and not _names(said, entity)
+
+
+def _unnamed(entity: str) -> bool:
+    return not entity or entity.startswith(("file:", "cid:", "uid:"))
+
+
+def _names(said: Sequence[str], entity: str) -> bool:
+    """True where somebody writes a word of a name: of `chat-7b-1`, `chat` will do."""
+    name = workload_of(entity) if entity.startswith("pod:") else entity.partition(":")[2]
+    words = [word for word in _PARTS.split(name.lower()) if len(word) > 2 and not word.isdigit()]
+    return any(word in _PARTS.split(text.lower()) for text in said for word in words)
 
 
 def _by_people(case: Case) -> Iterator[Event]:

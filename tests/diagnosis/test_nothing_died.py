@@ -572,6 +572,30 @@ def test_a_kill_names_the_sidecar_by_its_limit(b: ModuleType) -> None:
     assert (d.verdict.cause.id, d.incidents[0].container) == ("host_oom.container_limit", "shipper")
 
 
+@pytest.mark.parametrize(
+    ("said", "other", "began", "healthy"),
+    [
+        ("Alert: the queue of chat is too long, is the box sick?", "tgi-trial", 7200, True),
+        ("Alert: the queue of chat is too long since we gave up the trial", "tgi-trial", 7200, False),
+        ("Something is wrong with the box, who can have a look?", "tgi-trial", 7200, False),
+        ("Alert: the queue of chat is too long, is the box sick?", "tgi-trial", 900, False),
+        ("Alert: the queue of chat is too long, is the box sick?", "chat-a", 7200, False),
+    ],
+    ids=["the later is asked about", "both", "neither", "started right after", "a replica"],
+)
+def test_what_another_engine_met_before_the_one_that_people_ask_about(
+    b: ModuleType, said: str, other: str, began: float, healthy: bool
+) -> None:
+    """It failed, and was left so; the one whose name people write was started later, and works."""
+    w = b.World()
+    w.start(f"{other}.log", 0, Scope(container=other), loaded=False)
+    w.fail(f"{other}.log", 30, frames=b.LOADING, scope=Scope(container=other), envelope="")
+    w.start("chat.log", began, Scope(container="chat"))
+    w.answer("chat.log", began + 1800, scope=Scope(container="chat"))
+    w.add("ticket.txt", None, said, channel="plain")
+    assert (verdict(w)[0] == "healthy") is healthy
+
+
 def task(w: Any, b: ModuleType, code: int, reason: str = "") -> None:
     """A task of an engine and a log shipper; the shipper ended, and the scheduler stopped the engine for it."""
     w.start("serve.log", 0, scope=Scope(container="serve"))
