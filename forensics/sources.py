@@ -153,8 +153,8 @@ _OWNERS = tuple(
         r"(?:^|/)namespaces/(?P<namespace>[a-z0-9-]+)/",
         # kubectl cluster-info dump
         r"(?:^|/)(?P<namespace>[a-z0-9-]+)/(?P<pod>[a-z0-9.-]+)/logs\.txt$",
-        # sosreport: host, optional case number, date, random suffix; the logs that it takes with kubectl
-        r"(?:^|/)sosreport-(?P<host>[A-Za-z0-9.-]+?)(?:-\d{7,9})?-\d{4}-\d\d-\d\d-[a-z]+(?:/|$)",
+        # sosreport: host, optional number of the case, date, random suffix; the logs that it takes with kubectl
+        r"(?:^|/)sosreport-(?P<host>[A-Za-z0-9.-]+?)(?:-(?:\d{7,9}|[A-Z]{2,6}-?\d{4,10}))?-\d{4}-\d\d-\d\d-[a-z]+(?:/|$)",
         r"/cluster-info/(?P<namespace>[a-z0-9-]+)/podlogs/(?P<pod>[a-z0-9.-]+)/kubectl_.*_-c_(?P<container>[a-z0-9-]+)(?:_|$)",
         # Rancher: host and time of the capture; EKS and others keep the pod in the folder name
         r"(?:^|/)(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)-\d{4}-\d\d-\d\d_\d\d_\d\d_\d\d/"

@@ -34,6 +34,7 @@ PATHS = {
     f"dump/inference/{POD}/logs.txt": {"namespace": "inference", "pod": POD},
     "sosreport-gpu-node-7-2026-11-29-abcdefg/sos_commands/kernel/dmesg": {"host": "gpu-node-7"},
     "sosreport-gpu-node-7-03456789-2026-11-29-abcdefg/sos_commands/kernel/dmesg": {"host": "gpu-node-7"},
+    "sosreport-gpu-node-7-CS0045671-2026-11-29-abcdefg/sos_commands/kernel/dmesg": {"host": "gpu-node-7"},
     f"sosreport-n1-2026-11-29-abcdefg/sos_commands/docker/containers/docker_logs_-t_{CID}": {
         "host": "n1", "container_id": CID},
     "sosreport-n1-2026-11-29-abcdefg/sos_commands/kubernetes/cluster-info/inference/podlogs/vllm-0/"
