@@ -632,3 +632,16 @@ def test_how_much_was_missing(b: ModuleType) -> None:
     w.answer("a", 70)
     w.fail("a", 80, b.oom_text(requested="2.50 GiB", free="512.00 MiB"))
     assert w.diagnosis().key_facts["shortfall_mib"] == 2048.0
+
+
+def test_the_versions_that_do_not_fit(b: ModuleType) -> None:
+    """A journal gives each line of the kernel's complaint a header of its own."""
+    w = b.World()
+    for text in (
+        "NVRM: API mismatch: the client 'nvidia-smi' (pid 48213)",
+        "NVRM: has the version 570.86.15, but this kernel module has",
+        "NVRM: the version 550.54.15.  Please make sure that this",
+    ):
+        w.add("journal.txt", 100, text, channel="kernel")
+    facts = w.diagnosis().key_facts
+    assert (facts["library_version"], facts["driver_module_version"]) == ("570.86.15", "550.54.15")
