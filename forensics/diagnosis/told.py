@@ -14,7 +14,7 @@ from ..model import Event, Finding
 from ..parsers import mentions, notes, prose
 from . import bystanders
 from .case import Case, conclude
-from .placing import workload_of
+from .pod_names import workload_of
 
 _EXIT = regex.compile(
     r"(?:(?i:\bexit(?:ed with)?[ -]?(?:code|status))|退出码|(?i:code (?:de )?(?:sortie|retour))|(?i:código de salida))"
