@@ -197,7 +197,7 @@ def _read_outputs(member: Member, outputs: mixed.Outputs, blocks: Iterator[bytes
         tuple(events), tuple(samples),
         tuple(chain.from_iterable(parsed.diagnostics for parsed in found)), rest.parsed.scope,
     )  # fmt: skip
-    title = f"several outputs ({outputs.title}, {rest.source.title})"
+    title = f"several outputs ({', '.join(filter(None, (outputs.title, rest.source.title)))})"
     scanned = Scanned(lines=rest.source.lines)
     return _result(member, mixed.NAME, title, parsed, scanned, rest.source.coverage, member.cut)
 

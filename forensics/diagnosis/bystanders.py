@@ -27,6 +27,8 @@ _STATES = ("docker_state", "container_state", "unit_state", "unit_restart", "pod
 """Kinds that say whether something runs, or how often it was restarted."""
 _OF_MACHINES = frozenset({"kernel", "nvidia", "oomd"})
 _RUNNING = frozenset({"running", "Running", "active"})
+_LIVE = ("pod_status", "container_state", "container_terminated", "container_waiting")
+"""What tells how a pod is; a manifest only says how it should be."""
 _CALM = ("INFO", "[INFO", "DEBUG", "[DEBUG")
 """How the lines of a program begin that reports its work, as most loggers print them behind the time."""
 LONG_PAST_S = 3 * 86400.0
@@ -130,6 +132,21 @@ def _serves(case: Case, entity: str) -> bool | None:
 def is_something_else(case: Case, entity: str) -> bool:
     """True for what is described, by command, image and limits, as no inference engine."""
     return _serves(case, entity) is False
+
+
+def is_of_another_namespace(case: Case, entity: str) -> bool:
+    """True for what lies in none of the namespaces whose pods somebody listed or described as they are.
+
+    Exports of logs and events hold all tenants and stages of a cluster; who collects asks for the state of his own.
+    """
+    asked = frozenset(
+        name
+        for event in case.of_kind(*_LIVE)
+        if not CLUSTER_NAME.match(_bare(owner := case.entities.of(event)))
+        for name in case.namespaces.get(owner, ())
+    )
+    own = case.namespaces.get(case.entities.key(entity), frozenset()) if entity else frozenset()
+    return bool(asked and own) and asked.isdisjoint(own)
 
 
 def cannot_be(case: Case, entity: str, life: Life) -> bool:

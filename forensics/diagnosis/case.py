@@ -44,6 +44,8 @@ class Case:
     jobs: frozenset[str] = frozenset()
     """Numbers of the scheduler's jobs that the bundle tells of."""
     nodes: Nodes = field(default_factory=Nodes)
+    namespaces: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Namespaces by entity, as far as anything names them."""
     _templates: dict[str, Event | None] = field(default_factory=dict, repr=False)
     """Specs of workloads' templates, by entity, as far as they were asked for."""
 

@@ -51,6 +51,7 @@ def diagnose(
             death.graceful
             or bystanders.is_stale(case, death)
             or told.is_before_asked(case, death.entity, death.time_s)
+            or bystanders.is_of_another_namespace(case, death.entity)
             or _retyped(case, death)
             or any(bystanders.is_elsewhere(case, e) for e in death.witnesses)
         )
@@ -70,8 +71,9 @@ def diagnose(
         killed = (death for death in case.asides if _for_memory(death) and not bystanders.is_stale(case, death))
         groups = death_stage.group(killed)
     incidents = [incident for group in groups for incident in incidents_of(case, group)]
-    if any(has_verdict(incident) for incident in incidents):
-        incidents += long_after(case, incidents)
+    explained = any(map(has_verdict, incidents))
+    incidents += long_after(case, incidents)
+    if explained:
         incidents += _surer_beside(case, incidents)
     else:
         incidents += without_death(case, incidents)
@@ -114,8 +116,11 @@ def build_case(
     for finding in findings:
         at.setdefault((finding.locator.source, finding.locator.order), []).append(finding)
         hits.setdefault(finding.signature, []).append(finding)
+    namespaces: dict[str, set[str]] = {}
     for event in events:
         kinds.setdefault(event.kind, []).append(event)
+        if event.scope.namespace:
+            namespaces.setdefault(joined.of(event), set()).add(event.scope.namespace)
     specs: dict[str, Event] = {}
     containers: dict[tuple[str, str], Event] = {}
     for event in kinds.get("pod_spec", ()):
@@ -151,6 +156,7 @@ def build_case(
         lives.inside(found_lives, at),
         known_jobs,
         machines,
+        {entity: frozenset(names) for entity, names in namespaces.items()},
     )
     # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.
     return replace(

@@ -31,7 +31,8 @@ ENGINE_PROGRAM = regex.compile(
 """What images and commands of inference engines are called; unlike a process, a bare `python` says nothing there."""
 NO_ENGINE = regex.compile(
     r"(?<![a-z])(?:gateway|proxy|ingress|router|envoy|nginx|haproxy|traefik|istio|kong|apisix|litellm|redis|postgres\w*|mysql|mongo\w*|minio|qdrant|milvus|kafka"
-    r"|rabbitmq|frontend|web|ui|cron|backup|exporter|operator|controller|scheduler|autoscaler|jupyter\w*|notebook)(?![a-z])"
+    r"|rabbitmq|frontend|web|ui|cron|backup|exporter|operator|controller|scheduler|autoscaler|jupyter\w*|notebook"
+    r"|spark|flink|airflow|trino|clickhouse|elasticsearch|opensearch|cassandra|zookeeper|kaniko|jenkins|gitlab|runner)(?![a-z])"
 )
 """Words in the names of what stands beside an engine and is none."""
 _MODEL_FLAG = regex.compile(r"(?:^|\s)(?:--model(?:[-_](?:path|id|tag|name))?[ =]|serve\s)\s*(?!\S*\$)\S")

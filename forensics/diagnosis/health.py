@@ -37,14 +37,15 @@ def no_fault(case: Case) -> Incident:
     """Nothing died without being asked to: healthy when somebody was seen at work, else nothing can be said."""
     findings: list[Finding] = []
     for death in case.deaths:
-        findings += [f for rule in (rules.exits.rules,) for f in rule(case, death)]
+        if not bystanders.is_of_another_namespace(case, death.entity):
+            findings += rules.exits.rules(case, death)
     working = [life for life in case.lives if life.ready is not None or life.last_activity is not None]
     for life in working:
         place = life.ready or life.last_activity or life.start
         findings.append(conclude("service_healthy", place, {"phase": life.phase.value}))
     findings += _past_ends(case)
     stopped = [death for death in case.deaths if death.graceful]
-    replaced = _replaced(case)
+    replaced = [*_replaced(case), *_drained(case)]
     planned = [f for f in case.named(*_ORDERLY) if f.fields.get("direction") != "up"]  # which is a wish, not yet a fact
     planned += replaced
     flat = [
@@ -105,6 +106,12 @@ def _replaced(case: Case) -> list[Finding]:
     """Replicas of Ray Serve that drained, where Serve has all that it wants, and nobody failed a check of health."""
     drained, healthy = (list(case.named(name)) for name in ("ray.serve_stopped", "ray.serve_healthy"))
     return [drained[-1], healthy[-1]] if drained and healthy and not any(case.named(*_SERVE_FAILED)) else []
+
+
+def _drained(case: Case) -> list[Finding]:
+    """The drain of a node and what was stopped for it, where a status says that the service runs unbroken."""
+    drains = list(case.named("k8s.drain")) if bystanders.seen_running(case) else []
+    return [*drains, *case.named("k8s.stopping_container")] if drains else []
 
 
 def _succeeded(case: Case) -> Iterator[Finding]:

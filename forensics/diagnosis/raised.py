@@ -10,7 +10,7 @@ from ..model import Event, Finding, Role
 from ..parsers import traceback
 from .case import Case, conclude
 from .deaths import ECHOES
-from .rules.engine import AT_WORK, CONFIG_ERRORS
+from .rules.engine import AT_WORK, is_of_settings
 
 _ENGINE = regex.compile(
     r"(?:^|/)(?:vllm|sglang|text_generation_server|lmdeploy|tensorrt_llm|transformers|safetensors|llama_cpp"
@@ -35,8 +35,8 @@ def raised(case: Case) -> tuple[str, Finding] | None:
     for event, exception in _exceptions(case):
         if id(event) in known or ECHOES.search(event.text):
             continue
-        working = any(AT_WORK.search(frame) for frame in event.fields.get("frames", ()))
-        refused = CONFIG_ERRORS.search(exception) is not None and not working
+        frames = event.fields.get("frames", ())
+        refused = is_of_settings(exception, frames) and not any(map(AT_WORK.search, frames))
         name, cause = ("config_exception", "config_error") if refused else ("uncaught_exception", "app_bug")
         return cause, conclude(name, event, {"exception": exception, "phase": "unknown"})
     return None

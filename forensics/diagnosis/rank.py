@@ -70,6 +70,7 @@ WEAK = frozenset(
         "torch.cuda_init_unknown",
         "kernel.fork_rejected",
         "k8s.taint_eviction",
+        "k8s.node_rebooted",  # by whom, or why, the API server does not know
         "trtllm.executor_oom",
         "rocm.gpu_hang",
         "torch.xpu_device_lost",

@@ -47,7 +47,8 @@ _QUOTED = regex.compile(
 
 def ends(case: Case) -> list[Finding]:
     """The first word of an end that no source shows; a status that says that it runs, and never ended, knows better."""
-    if case.deaths or bystanders.seen_running(case):
+    deaths = (death for death in case.deaths if not bystanders.is_of_another_namespace(case, death.entity))
+    if any(deaths) or bystanders.seen_running(case):
         return []
     for event in _by_people(case):
         for sentence in _SENTENCE.findall(_QUOTED.sub(" ", event.text)):

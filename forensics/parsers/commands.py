@@ -26,6 +26,7 @@ _NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 _ID = regex.compile(r"(?:sha256:)?[0-9a-f]{12,64}")
 _HOST = regex.compile(r"(?:[\w.-]+@)?(?P<host>[A-Za-z][\w.-]*)")
 _PODS = frozenset({"po", "pod", "pods"})
+_REPLICA = regex.compile(rf"(?:pods?[/: ] ?)?(?P<pod>[a-z0-9][a-z0-9.-]{{0,200}}-{sources.REPLICA})(?![\w.-])")
 _READERS = frozenset({"cat", "zcat", "tail", "head", "less", "grep", "zgrep", "gsutil", "gcloud", "aws", "az"})
 """Programs that print a file, whose path may name its owner."""
 _RUNTIMES = frozenset({"docker", "podman", "nerdctl", "crictl"})
@@ -47,7 +48,7 @@ def is_command(line: str) -> bool:
 
 def owner_of(command: str) -> Scope:
     """Whose lines a command prints: pod and container of `kubectl logs` and `docker inspect`, the host behind `ssh`,
-    the pod in the path of a log.
+    the pod in the path of a log. A heading may be a pod's name: `=== chat-6f9c7d5b8-x2k4p (previous) ===`.
     """
     words = _WORDS.findall(command)
     for index, word in enumerate(words):
@@ -70,7 +71,8 @@ def owner_of(command: str) -> Scope:
         if word in _READERS:
             owners = {sources.owner(path) for path in _until_pipe(words[index + 1 :]) if "/" in path}
             return next(iter(owners)) if len(owners) == 1 else Scope()
-    return Scope()
+    replica = _REPLICA.match(command)
+    return Scope(pod=replica["pod"]) if replica else Scope()
 
 
 def _until_pipe(words: list[str]) -> list[str]:
@@ -82,14 +84,15 @@ def _pod(words: list[str], filtered: bool) -> Scope:
     given, options = _positional(words, flags={"-p", "-f", "-i"})
     if _cuts_out(given, options) or (filtered and _describes_one(given)):  # a piece of a pod does not say whose it is
         given = ["logs", *given[2:3]] if given[1] in _PODS else ["logs", given[1]]
+    namespace = options.get("-n") or options.get("--namespace") or ""
     if given[:1] != ["logs"]:
-        return Scope()
+        return Scope(namespace=namespace)
     name = given[1].removeprefix("pods/").removeprefix("pod/") if len(given) > 1 else ""
     container = given[2] if len(given) > 2 else options.get("-c") or options.get("--container") or ""
     if not _NAME.fullmatch(name):
         name = ""
     return Scope(
-        namespace=options.get("-n") or options.get("--namespace") or "", pod=name,
+        namespace=namespace, pod=name,
         container=container if name and _NAME.fullmatch(container) else "",
     )  # fmt: skip
 

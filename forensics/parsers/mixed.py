@@ -114,17 +114,18 @@ def cut(head: Head, data: bytes, whole: Format | None, formats: tuple[Format, ..
     parts = [
         part if _may_be_printed(part, lines, printed) else _identified(part, lines, formats) for part in _parts(lines)
     ]
+    owners = tuple(
+        (max(part.first, 1), part.end, scope) for part in parts if (scope := owner_of(part.title)) != Scope()
+    )  # fmt: skip
     documents = _runs([part for part in parts if part.form is not None], parts, lines)
-    if not documents or not _is_mixed(documents, parts, lines, whole):
+    logs_of_several = not documents and len({scope for *_, scope in owners if scope.pod or scope.container}) > 1
+    if not logs_of_several and not (documents and _is_mixed(documents, parts, lines, whole)):
         return None
     taken = bytearray(len(lines))
     for part in documents:
         taken[part.first : part.end] = b"\1" * (part.end - part.first)
     rest = b"\n".join(b"" if taken[i] else line for i, line in enumerate(raw)) + data[LOOK_BYTES:]
     kept = [line for i, line in enumerate(lines) if not taken[i] and line.strip()]
-    owners = tuple(
-        (part.first + 1, part.end, scope) for part in parts if (scope := owner_of(part.title)) != Scope()
-    )  # fmt: skip
     shown = Head(head.path, "\n".join(kept), tuple(kept[:HEAD_LINES]), head.whole)
     return Outputs(tuple(documents), lines, rest, shown, owners)
 

@@ -271,6 +271,7 @@ _HINT = re.compile(
     rb"[ ]+total +used|Filesystem |procs -|--procs-- |MemTotal: |top - |[ \d:]{9} up |(?:USER|UID) +PID|[ ]+PID |"
     rb"[ \t|*-]{0,6}(?:20\d\d-\d\d-\d\d|[A-Z][a-z]{2} +\d{1,2}|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)|\d\d:\d\d)"
     rb"[ :\t|,\w.=-]{1,60}\d ?[MG]i?B?[ \t|\r]*\n|"
+    rb"[=*#-]{2,} ?(?:pods?[/: ] ?)?[a-z0-9][a-z0-9-]{2,80}-[a-z0-9]{5}[ <=*#-]|"
     rb"[ ]+Local time: |low \d+\r?\n|```|\{code|\{noformat|[-#*=+>]{1,12} ?(?:\w+: ?)?"
     rb"(?:kubectl|oc|docker|nvidia-smi|journalctl|dmesg|free|df|ps|top|cat|ssh|systemctl|ray|curl|date)\b|==> |### |"
     rb"[\w.@:~/\[ -]{0,60}[$#%] (?:sudo )?"

@@ -28,7 +28,7 @@ MATCH_CHARS = 8000
 
 _USER_TEXT = regex.compile(
     r"(?:Received request [^:]{1,80}: prompt:"
-    r"|\bprompt(?:_text)?['\"]?\s*[:=]"
+    r"|\bprompt(?:_text)?(?:\[[^\]\n]{0,20}\])?['\"]?\s*[:=]"
     r"|['\"](?:content|messages|input|text)['\"]\s*:"
     r"|\b(?:user|request|body|payload|query|completion|response_text|output_text)=['\"])"
 )

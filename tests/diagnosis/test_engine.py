@@ -367,3 +367,14 @@ def test_a_warning_before_the_disk_was_full(b: ModuleType, error: str, first: st
     assert found.verdict.cause.id == "model_download"
     assert found.first_cause is not None
     assert found.first_cause.signature == first
+
+
+@pytest.mark.parametrize(
+    ("function", "cause"), [("validate_api_server_args", "config_error"), ("_verify_flags", "config_error"), ("load", "app_bug")]
+)
+def test_whatever_a_check_of_the_settings_raises(b: ModuleType, function: str, cause: str) -> None:
+    """A KeyError may be anything; raised by who looks at the arguments, it is about them."""
+    w = b.World()
+    w.add("a", 0, "Automatically detected platform cuda.")
+    w.fail("a", 1, "KeyError: 'colour'", (f"{b.SITE}/../entrypoints/openai/api_server.py:{function}",), envelope="")
+    assert w.diagnosis().verdict.cause.id == cause

@@ -479,13 +479,18 @@ def test_calls_without_a_key(b: ModuleType, calls: int, cause: str) -> None:
     assert verdict(w)[0] == cause
 
 
-@pytest.mark.parametrize(("hours", "cause"), [(30.0, "kv_saturation"), (1.0, "gpu_oom.runtime_load")])
-def test_a_full_cache_long_after_the_last_end(b: ModuleType, hours: float, cause: str) -> None:
-    """Yesterday's failure was overcome; what fills the cache right after a restart is its retries."""
+@pytest.mark.parametrize(
+    ("hours", "explained", "cause"),
+    [(30.0, True, "kv_saturation"), (30.0, False, "kv_saturation"), (1.0, True, "gpu_oom.runtime_load"),
+     (1.0, False, "insufficient_evidence")],
+)  # fmt: skip
+def test_a_full_cache_long_after_the_last_end(b: ModuleType, hours: float, explained: bool, cause: str) -> None:
+    """Yesterday's end was overcome, known or not; what fills the cache right after a restart is its retries."""
     w = b.World()
     w.start("a", 0)
     w.answer("a", 600)
-    w.fail("a", 601)
+    if explained:
+        w.fail("a", 601)
     w.start("a", 700)
     begin = 700 + 3600 * hours
     w.answer("a", begin)
@@ -493,7 +498,7 @@ def test_a_full_cache_long_after_the_last_end(b: ModuleType, hours: float, cause
     w.series("requests_waiting", ((begin + 10 * n, 20.0 + n) for n in range(30)), "a")
     found = w.diagnosis()
     assert found.verdict.cause.id == cause
-    assert found.incidents[-1].hypotheses[0].cause.id == "gpu_oom.runtime_load"
+    assert found.incidents[-1].hypotheses[0].cause.id == ("gpu_oom.runtime_load" if explained else "insufficient_evidence")
 
 
 @pytest.mark.parametrize(

@@ -202,3 +202,15 @@ def test_reports_of_requests_without_tokens_are_no_recovery(b: ModuleType, token
     w.add("a", 700, "EngineCore encountered a fatal error.", line=120, level="ERROR")
     w.fail("a", 700, "TimeoutError: RPC call to execute_model timed out.", envelope="")
     assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("reports", "cause"), [(60, "healthy"), (3, "request_rejected")])
+def test_one_request_refused_by_a_busy_engine(b: ModuleType, reports: int, cause: str) -> None:
+    """Ten minutes of work around it say that it is nobody's trouble; a few lines around it were cut out because of it."""
+    w = b.World()
+    w.start("a", 0)
+    w.add("a", 100, "Input length (140211) exceeds model's maximum context length (131072).", level="ERROR")
+    w.series("requests_running", [(90 + 10.0 * n, 20.0 + n % 7) for n in range(reports)], "a")
+    w.answer("a", 100.1, 400)
+    w.answer("a", 110)
+    assert w.diagnosis().verdict.cause.id == cause

@@ -277,3 +277,33 @@ def test_a_drained_node_is_rebooted(b: ModuleType, order: str, cause: str) -> No
         cordon = "NodeNotSchedulable: Node gpu-node-7 status is now: NodeNotSchedulable"
         w.add("events", b.at(-900, 86_400.0), cordon, "k8s_event", "k8s", node, reason="NodeNotSchedulable")
     assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("listed", "own", "cause"),
+    [
+        ("prod", "staging", "insufficient_evidence"), ("prod", "prod", "gpu_oom.runtime_load"), ("", "staging", "gpu_oom.runtime_load"),
+    ],
+    ids=["of another stage", "of this one", "nobody says whose is asked about"],
+)  # fmt: skip
+def test_trouble_in_a_namespace_that_nobody_asked_for(b: ModuleType, listed: str, own: str, cause: str) -> None:
+    """An export of all logs holds every stage of a service; the pods that somebody listed are his."""
+    w = b.World()
+    scope = Scope(namespace=own, pod="chat-7b5d8f9c6-zz4gt")
+    w.start("export.jsonl", 0, scope)
+    w.answer("export.jsonl", 900, scope=scope)
+    w.fail("export.jsonl", 1000, scope=scope)
+    mine = Scope(namespace=listed, pod=b.POD)
+    w.add("pods.txt", None, f"pod {b.POD} Running", "pod_status", "k8s", mine, phase="Running", restart_count=1)
+    assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize("restarts", [0, 2])
+def test_a_drain_that_a_service_outlived(b: ModuleType, restarts: int) -> None:
+    """Node after node was emptied for an upgrade; the pods of today run unbroken."""
+    w = b.World()
+    cordon = "NodeNotSchedulable: Node gpu-node-7 status is now: NodeNotSchedulable"
+    w.add("events", 0, cordon, "k8s_event", "k8s", Scope(host="gpu-node-7"), reason="NodeNotSchedulable")
+    w.event("events", 10, "Killing", "Stopping container vllm", "chat-6f9c7d5b8-n7x4p")
+    w.add("pods.txt", None, f"pod {b.POD} Running", "pod_status", "k8s", Scope(pod=b.POD), phase="Running", restart_count=restarts)
+    assert (verdict(w)[0] == "healthy") is (restarts == 0)

@@ -137,6 +137,15 @@ def test_the_output_of_another_command_below_a_table(tmp_path: Path) -> None:
     assert {event.channel for event in item.parsed.events} == {"runtime", "engine"}
 
 
+@pytest.mark.parametrize("form", ["=== {} (previous) ===", "### pod/{}", "==> {} <=="])
+def test_logs_of_several_pods_below_their_names(tmp_path: Path, form: str) -> None:
+    """A script prints one log after the other, with a heading; each is its own pod's."""
+    pods = ("chat-6f9c7d5b8-x2k4p", "chat-7b5d8f9c6-zz4gt")
+    item = read(tmp_path, "".join(f"{form.format(pod)}\n{LOG}" for pod in pods))
+    errors = [(event.scope.pod, event.locator.line) for event in item.parsed.events if "OutOfMemoryError" in event.text]
+    assert errors == [(pods[0], 4), (pods[1], 8)]
+
+
 def test_several_documents_and_their_notes(tmp_path: Path) -> None:
     """A ticket in Markdown: sentences are notes, fenced pieces are what they are."""
     described, table = DOCUMENTS["k8s.describe"], DOCUMENTS["k8s.table"]
@@ -189,6 +198,10 @@ def test_the_command_says_whose_reports_they_are(tmp_path: Path) -> None:
         ("kubectl get pod/chat-0 -o=jsonpath={.status.phase}", Scope(pod="chat-0")),
         ("kubectl get pods -o jsonpath='{.items[*].status}'", Scope()),
         ("kubectl get pod chat-0 -o wide", Scope()),
+        ("kubectl -n ml get pods,pdb", Scope(namespace="ml")),
+        ("=== chat-6f9c7d5b8-x2k4p (previous) ===", Scope()),
+        ("chat-6f9c7d5b8-x2k4p (previous)", Scope(pod="chat-6f9c7d5b8-x2k4p")),
+        ("chat-6f9c7d5b8-x2k4p.log", Scope()),
         ("docker logs --tail 50 chat", Scope(container="chat")),
         ("docker ps -a", Scope()),
         ("docker inspect -f '{{json .State}}' chat", Scope(container="chat")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import regex
 
@@ -17,6 +17,8 @@ from .oom_site import phase_at
 CONFIG_ERRORS = regex.compile(
     r"(?:^|\.)(?:ValueError|ValidationError|NotImplementedError|ArgumentError|ArgumentTypeError|JSONDecodeError|FileNotFoundError)$"
 )
+_CHECKS = regex.compile(r":_{0,2}(?:validate|verify|check)_\w*(?:arg|config|flag|option|param)\w*$")
+"""Functions that look at what somebody set: whatever they raise is about that."""
 AT_WORK = regex.compile(
     r":(?:run_busy_loop|execute_model|step|process_input_sockets|output_handler|generate|update_from_output)$"
 )
@@ -80,8 +82,13 @@ def _exception(case: Case, life: Life, event: Event) -> Finding:
     built = any(f.signature in _BUILT and f.locator.order < event.locator.order for f in life.findings)
     built = built or any(_SETTING_UP.search(frame) for frame in frames)
     checking = (phase in (Phase.UNKNOWN, Phase.STARTING) or built) and life.ready is None and not working
-    name = "config_exception" if checking and CONFIG_ERRORS.search(exception) else "uncaught_exception"
+    name = "config_exception" if checking and is_of_settings(exception, frames) else "uncaught_exception"
     return conclude(name, event, {"exception": exception, "phase": phase.value})
+
+
+def is_of_settings(exception: str, frames: Sequence[str]) -> bool:
+    """True for the exceptions that programs raise for what they were told, and for those of who checks that."""
+    return CONFIG_ERRORS.search(exception) is not None or any(_CHECKS.search(frame) for frame in frames[-1:])
 
 
 def first_uncaught(case: Case, life: Life) -> Event | None:

@@ -280,7 +280,7 @@ def refusals(case: Case) -> tuple[Finding, ...]:
     lines = sum(s.lines for s in case.sources if s.path in logs)
     rare = lines > LONG_LOG and (total < MANY or total < MANY_SHARE * lines)
     others = MANY_BESIDE_MESSAGES if messages else MANY_ANSWERS
-    rare |= total < MANY and _answered(case, logs) >= others * total
+    rare |= total < MANY and max(_answered(case, logs), _busy(case, logs)) >= others * total
     if not total or planned or rare:
         return ()
     told = _statuses(answers, total)
@@ -298,6 +298,12 @@ def _is_just_before(answer: Event, message: Event) -> bool:
 def _answered(case: Case, logs: Collection[str]) -> int:
     """How many requests were answered in some logs."""
     return sum(event.count for event in case.of_kind("access") if event.locator.source in logs and _is_answer(event))
+
+
+def _busy(case: Case, logs: Collection[str]) -> int:
+    """How many reports of some logs show requests at work: what was answered between them need not be seen."""
+    columns = (column for column in _columns(case, "requests_running") if column.source in logs)
+    return sum(value > 0 for column in columns for value in column.values)
 
 
 def _statuses(answers: Sequence[Event], total: int) -> dict[str, Any]:
