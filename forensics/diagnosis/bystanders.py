@@ -135,18 +135,18 @@ def is_something_else(case: Case, entity: str) -> bool:
 
 
 def is_of_another_namespace(case: Case, entity: str) -> bool:
-    """True for what lies in none of the namespaces whose pods somebody listed or described as they are.
+    """True for another stage of the service, or what its name says to be no engine, that nobody asked for.
 
-    Exports of logs and events hold all tenants and stages of a cluster; who collects asks for the state of his own.
+    It lies in none of the namespaces whose pods somebody listed or described as they are. Exports of logs and events
+    hold all tenants and stages of a cluster; who collects asks for the state of his own.
     """
-    asked = frozenset(
-        name
-        for event in case.of_kind(*_LIVE)
-        if not CLUSTER_NAME.match(_bare(owner := case.entities.of(event)))
-        for name in case.namespaces.get(owner, ())
-    )
     own = case.namespaces.get(case.entities.key(entity), frozenset()) if entity else frozenset()
-    return bool(asked and own) and asked.isdisjoint(own)
+    if not own:
+        return False
+    asked = {case.entities.of(event) for event in case.of_kind(*_LIVE)}
+    asked = {owner for owner in asked if case.namespaces.get(owner) and not CLUSTER_NAME.match(_bare(owner))}
+    elsewhere = bool(asked) and all(own.isdisjoint(case.namespaces[owner]) for owner in asked)
+    return elsewhere and (bool(NO_ENGINE.search(_bare(entity))) or any(are_alike(entity, owner) for owner in asked))
 
 
 def cannot_be(case: Case, entity: str, life: Life) -> bool:
