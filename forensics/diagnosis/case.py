@@ -226,6 +226,8 @@ DERIVED: dict[str, Derived] = {
                 "settings_changed",
                 "stood_still",
                 "disk_too_small",
+                "driver_upgraded",
+                "cards_cut_anew",
             ),
         ),
     )

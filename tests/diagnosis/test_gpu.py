@@ -499,3 +499,32 @@ def test_a_card_that_was_cut_into_slices(b: ModuleType, profile: str, settings: 
     w = _refused(b, 10.0, 1.03, **settings)
     w.add("smi-L.txt", None, "MIG", "gpu_state", "nvidia", uuid="MIG-1", **({"mig_profile": profile} if profile else {}))
     assert w.diagnosis().verdict.cause.id == cause
+
+
+@pytest.mark.parametrize(("days", "first"), [(-9, "nvidia.packages_upgraded"), (-200, "nvidia.api_mismatch"), (1, "nvidia.api_mismatch")])
+def test_libraries_that_were_upgraded_below_a_running_driver(b: ModuleType, days: int, first: str) -> None:
+    """It shows at the next start, days later: that is where it began, and which versions do not fit."""
+    w = b.World()
+    told = "Upgrade: nvidia-utils-570-server:amd64 (570.133.20-0ubuntu1, 570.195.03-0ubuntu1)"
+    w.add("apt/history.log", days * 86400.0, told, channel="host")
+    w.add("kern.log", 0, "NVRM: API mismatch: the client has the version 570.195.03, but", channel="kernel")
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "driver_mismatch"
+    assert found.first_cause is not None
+    assert (found.first_cause.signature == "nvidia.api_mismatch") is (first == "nvidia.api_mismatch")
+    assert ("driver_upgraded" in b.names(found.verdict.supporting)) is (first != "nvidia.api_mismatch")
+
+
+@pytest.mark.parametrize(("host", "anew"), [("gpu-node-7", True), ("gpu-node-8", False)])
+def test_cards_that_were_cut_anew_before_a_start(b: ModuleType, host: str, anew: bool) -> None:
+    """The MIG manager of the node says when; what starts behind it finds a smaller instance."""
+    w = _refused(b, 10.0, 1.03)
+    w.pod(node="gpu-node-7")
+    for seconds, told in ((-900, "Updating to MIG config: all-2g.20gb"), (-890, "Applying the selected MIG config to the node")):
+        w.add("mig-manager.log", seconds, told, channel="runtime", scope=Scope(host=host))
+    w.add("smi-L.txt", None, "MIG", "gpu_state", "nvidia", uuid="MIG-1", mig_profile="2g.20gb")
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "gpu_oom.reserved_memory"
+    assert ("cards_cut_anew" in b.names(found.verdict.supporting)) is anew
+    assert found.first_cause is not None
+    assert (found.first_cause.locator.source == "mig-manager.log") is anew

@@ -2,6 +2,7 @@
 
 from ..case import Rule
 from . import (
+    beforehand,
     engine,
     exits,
     gpu,
@@ -20,4 +21,5 @@ from . import (
 ALL: tuple[Rule, ...] = (
     oom_site.rules, neighbours.rules, gpu.rules, host.rules, probes.rules, engine.rules, series.rules,
     host_series.rules, links.rules, exits.rules, revisions.rules, serving.rules, sleeping.rules,
+    beforehand.rules,
 )  # fmt: skip
