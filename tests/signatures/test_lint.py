@@ -60,8 +60,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_slow_regexes_are_found() -> None:
     """Polynomial explosion passes the safety rules and is found by running hostile text."""
     (found,) = remarks(hostile=True, source=r"gateway: lost .*?\d+.*?of.*?\d+.*?pages")[:1]
-    slow = ("W patterns.core.regex: hits the time limit on example 1", "W patterns.core.regex: takes ")
-    assert found.startswith(slow)
+    assert found.startswith(("W patterns.core.regex: hits the time limit", "W patterns.core.regex: takes "))
 
 
 @pytest.mark.usefixtures("impatient")
