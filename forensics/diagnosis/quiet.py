@@ -101,8 +101,12 @@ def _survived(case: Case, finding: Finding) -> bool:
 
 def _was_drained(case: Case) -> bool:
     """True where a node was cordoned or drained, and all that ended was stopped in an orderly way."""
-    drained = any(case.named("k8s.drain", "nomad.drain"))
+    drained = any(case.named("k8s.drain", "nomad.drain")) or any(map(_empties_node, case.of_kind("operation")))
     return drained and bool(case.deaths) and all(death.graceful for death in case.deaths)
+
+
+def _empties_node(done: Event) -> bool:
+    return done.fields.get("object_kind") == "node" and done.fields.get("verb") in ("cordoned", "drained")
 
 
 def _is_after_all(case: Case, fault: Event) -> bool:

@@ -38,7 +38,7 @@ _EVICTING = regex.compile(r"evicting pod (?:(?P<namespace>[\w-]+)/)?(?P<name>[\w
 _MORE = regex.compile(
     r"[Ww]arning: .*|WARNING: .*|There are pending nodes to be drained:|\s+[\w.-]+|error when evicting pods?\b.*|"
     r"Flag --\S+ has been deprecated.*|pods? \"?[\w.-]+\"? deleted.*|rollout history.*|"
-    r"(?:\S+ ?)?[$#>] (?:kubectl|oc) .*"
+    r"(?:\S+ ?)?(?:[$#>] (?:kubectl|oc)|\+ \S+) .*"  # a prompt, or the trace of a script
 )
 
 

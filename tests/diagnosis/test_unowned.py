@@ -257,7 +257,8 @@ def test_a_piece_of_a_status_in_a_file_named_after_something_else(b: ModuleType,
 
 
 @pytest.mark.parametrize(
-    ("order", "cause"), [("kubernetes", "healthy"), ("nomad", "healthy"), ("", "external_sigkill")]
+    ("order", "cause"),
+    [("kubernetes", "healthy"), ("nomad", "healthy"), ("kubectl", "healthy"), ("", "external_sigkill")],
 )
 def test_a_drained_node_is_rebooted(b: ModuleType, order: str, cause: str) -> None:
     """Who has emptied a node for maintenance reboots it; that the clocks leave the order open changes nothing."""
@@ -273,6 +274,8 @@ def test_a_drained_node_is_rebooted(b: ModuleType, order: str, cause: str) -> No
     w.add("events", b.at(-600, 86_400.0), reboot, "k8s_event", "k8s", node, reason="Rebooted")
     if order == "nomad":
         w.add("status.txt", None, "Desired Description: alloc is being migrated", channel="host")
+    if order == "kubectl":
+        w.add("maint.log", None, "node/gpu-node-7 drained", "operation", "k8s", node, verb="drained", object_kind="node")
     if order == "kubernetes":
         cordon = "NodeNotSchedulable: Node gpu-node-7 status is now: NodeNotSchedulable"
         w.add("events", b.at(-900, 86_400.0), cordon, "k8s_event", "k8s", node, reason="NodeNotSchedulable")

@@ -105,6 +105,8 @@ def test_a_drain_below_its_command() -> None:
     )
     verbs = [event.fields["verb"] for event in kubectl_replies.read(text, "x").events]
     assert (form_of(text), verbs) == ("k8s.reply", ["cordoned", "evicted", "evicted", "evicted", "drained"])
+    traced = text.replace("$ kubectl", "2026-11-29T21:25:17Z + kubectl") + "2026-11-29T21:31:40Z + ssh gpu-node-7 sudo reboot\n"
+    assert (form_of(traced), len(kubectl_replies.read(traced, "x").events)) == ("k8s.reply", 5)
 
 
 @pytest.mark.parametrize("text", [
