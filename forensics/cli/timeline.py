@@ -147,7 +147,7 @@ def _marks(report: Report) -> Mapping[Key, Mark]:
         worst = max((finding.severity for finding in found), key=SEVERITIES.index)
         lead = found[0]
         use = report.used_as(lead) or lead.role.value
-        marks[where] = Mark(tuple(f.id for f in found), report.title(lead.signature, "en"), use, worst)
+        marks[where] = Mark(tuple(f.id for f in found), report.title_of(lead, "en"), use, worst)
     return marks
 
 

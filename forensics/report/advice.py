@@ -214,7 +214,7 @@ def _because(report: Report, language: str) -> str:
     if not ordered:
         return ""
     said = text.sentence(ordered[0], language)
-    title = report.title(ordered[0].signature, language)
+    title = report.title_of(ordered[0], language)
     return f"{title}{text.texts(language)['colon']}{said}" if said else title
 
 

@@ -6,6 +6,7 @@ program, and every format is rendered from what the gate lets through.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,7 @@ from .story import Story
 SCHEMA_VERSION = "1.0"
 TIMELINE_LIMIT = 1000
 """Most rows of the JSON timeline; the rest is counted."""
+_XIDS = re.compile(r"(?<=[(（]Xid )[\d,、– ]+(?=[)）])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,14 @@ class Report:
                 "headline": text.headline(d, language),
                 "about": advice.told(self, "summary", language),
                 "mechanism": advice.told(self, "mechanism", language),
-                "reasons": [self.title(f.signature, language) for f in _distinct(d.verdict.evidence)[:5]],
+                "reasons": [self.title_of(f, language) for f in _distinct(d.verdict.evidence)[:5]],
                 "first_cause": None if d.first_cause is None else self._ref(d.first_cause, language),
             },
             "summary": advice.summary(self, runs, to_do, language),
             "incidents": [self._incident(incident, language) for incident in d.incidents],
             "story": {"rows": rows, "left_out": left_out},
             "restarts": [
-                attempts.row(a, self.title(a.life.fatal.signature, language) if a.life and a.life.fatal else "")
+                attempts.row(a, self.title_of(a.life.fatal, language) if a.life and a.life.fatal else "")
                 for a in runs
             ],
             "advice": to_do,
@@ -105,6 +107,13 @@ class Report:
     def title(self, signature: str, language: str) -> str:
         english, chinese = self.titles.get(signature, (signature, signature))
         return chinese if language == "zh" else english
+
+    def title_of(self, finding: Finding, language: str, others: Iterable[Finding] = ()) -> str:
+        """The title of its signature; of the Xids that it lists, only those of the finding and of `others` like it."""
+        title = self.title(finding.signature, language)
+        alike = (f for f in (finding, *others) if f.signature == finding.signature)
+        seen = {xid for f in alike if isinstance(xid := f.fields.get("xid"), int)}
+        return _XIDS.sub(", ".join(map(str, sorted(seen))), title) if seen else title
 
     def used_as(self, finding: Finding) -> str:
         """What the main incident used a finding as: `root`, `decisive`, … `decoy`; empty when it did not."""
@@ -153,7 +162,7 @@ class Report:
             "finding": finding.id,
             "signature": finding.signature,
             "role": finding.role.value,
-            "title": self.title(finding.signature, language),
+            "title": self.title_of(finding, language),
             "sentence": text.sentence(finding, language),
             "source": finding.locator.source,
             "line": finding.locator.line,
@@ -201,7 +210,7 @@ class Report:
         return {
             "id": finding.id,
             "signature": finding.signature,
-            "title": self.title(finding.signature, language),
+            "title": self.title_of(finding, language),
             "locator": {
                 "source": where.source,
                 "line_start": where.line,
@@ -229,7 +238,7 @@ class Report:
             "scope": event.scope.to_dict(),
             "summary": event.text,
             **self.quoted(event),
-            "title": self.title(finding.signature, language) if finding else "",
+            "title": self.title_of(finding, language) if finding else "",
             "finding": finding.id if finding else None,
             "role": self._roles.get(finding.id, finding.role.value) if finding else None,
             "count": event.count,

@@ -118,6 +118,10 @@ class Story:
         seen = {(e.locator, e.kind == "access"): e for e in reversed(events) if e.kind != "k8s_first_seen"}
         return sorted(seen.values(), key=timeline.sort_key)
 
+    def found_at(self, event: Event) -> list[Finding]:
+        """What the line of an event was recognised as."""
+        return self._at.get((event.locator.source, event.locator.line), [])
+
     def _collect(self, events: Iterable[Event]) -> list[Fact]:
         """One fact each: duplicates joined, repeats counted."""
         facts: list[Fact] = []
@@ -128,7 +132,7 @@ class Story:
             if self._owner.owns(event) is False and event.locator not in told:
                 continue
             number = numbers.of(event)
-            findings = self._at.get((event.locator.source, event.locator.line), [])
+            findings = self.found_at(event)
             key = self._key(event, findings)
             fact = open_facts.get((number, key))
             if fact is None or (key in SLACK_S and not _near(fact, event)):

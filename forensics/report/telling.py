@@ -71,7 +71,7 @@ def _row(report: Report, story: Story, fact: Fact, language: str) -> dict[str, A
         "lane": _lane(fact, event),
         "attempt": fact.attempt,
         "kind": fact.key if fact.key in SLACK_S else event.kind,
-        "title": _title(report, fact, finding, language) or event.text,
+        "title": _title(report, story, fact, finding, language) or event.text,
         "detail": _detail(fact, finding, language),
         **(report.quoted(event) if fact.key not in SLACK_S else {"quote": ""}),
         "mark": _mark(story, fact),
@@ -89,9 +89,10 @@ def _lane(fact: Fact, event: Event) -> str:
     return _KEY_LANES.get(fact.key) or _KIND_LANES.get(event.kind) or _CHANNEL_LANES.get(event.channel, "engine")
 
 
-def _title(report: Report, fact: Fact, finding: Finding | None, language: str) -> str:
+def _title(report: Report, story: Story, fact: Fact, finding: Finding | None, language: str) -> str:
     """What the finding says; starts, readiness and ends have words of their own."""
-    named = report.title(finding.signature, language) if finding is not None else ""
+    seen = (f for event in fact.events for f in story.found_at(event))
+    named = report.title_of(finding, language, seen) if finding is not None else ""
     kind = fact.key if fact.key in SLACK_S else fact.lead.kind
     if kind == "start" and not any(map(attempt_stage.is_start, fact.events)):
         kind = "begin"

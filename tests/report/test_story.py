@@ -158,3 +158,20 @@ def test_runs_of_another_incident_are_numbered_by_time(tmp_path: Path) -> None:
     rows = prepare(analyze(log))["story"]["rows"]
     served = next(row for row in rows if row["kind"] == "ready")
     assert served["attempt"] == 1
+
+
+def test_a_title_lists_only_the_xids_that_were_seen(analyzed: Callable[[Mapping[str, str]], Report]) -> None:
+    """A signature is for many numbers; its row names those of its own lines, in order, and each reference its own."""
+    stamp, card = "2025-11-18T02:11:0{}.000000+0000 gpu-node-7 kernel: ", "NVRM: Xid (PCI:0000:3b:00): "
+    journal = [
+        stamp.format(4) + card + "74, pid='<unknown>', name=<unknown>, NVLink: fatal error detected on link 3(0x0, 0x0)",
+        stamp.format(5) + card + "45, pid=4711, name=VLLM::Worker_TP, Ch 00000010",
+        stamp.format(6) + card + "43, pid=4711, name=VLLM::Worker_TP, Ch 00000018",
+        stamp.format(7) + card + "45, pid=4712, name=VLLM::Worker_TP, Ch 00000010",
+    ]
+    told = prepare(analyzed({"node/journal.txt": "\n".join(journal) + "\n"}))
+    assert told["verdict"]["first_cause"]["title"] == "NVLink error (Xid 74)"
+    assert [r["title"] for r in told["story"]["rows"] if "torn down" in r["title"]] == ["GPU channel torn down (Xid 43, 45)"]
+    assert {f["title"] for f in told["findings"] if f["signature"] == "nvidia.xid_consequence"} == {
+        "GPU channel torn down (Xid 43)", "GPU channel torn down (Xid 45)",
+    }

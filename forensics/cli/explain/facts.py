@@ -48,7 +48,7 @@ class Teller:
 
     def name(self, finding: Finding) -> str:
         """`F12 “title”`; conclusions that no hypothesis kept have no number."""
-        title = self.report.title(finding.signature, self.language)
+        title = self.report.title_of(finding, self.language)
         return f"{finding.id} “{title}”".strip()
 
     def refs(self, findings: Iterable[Finding]) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ class Teller:
         return {
             "finding": finding.id,
             "signature": finding.signature,
-            "title": self.report.title(finding.signature, self.language),
+            "title": self.report.title_of(finding, self.language),
             "sentence": report_text.sentence(finding, self.language),
             "source": finding.locator.source,
             "line": finding.locator.line,
