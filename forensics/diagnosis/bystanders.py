@@ -14,7 +14,7 @@ import regex
 from ..model import Event, StampForm
 from ..signatures.model import ENGINES
 from .case import Case
-from .deaths import LINGER_S
+from .ends import LINGER_S
 from .entities import CLUSTER_NAME, ENGINE_PROGRAM, NO_ENGINE, may_run_engine, serves, shown_as_engine, words_of
 from .model import Death, Life
 from .pod_names import workload_of

@@ -12,7 +12,8 @@ from ..model import Event, Finding, Locator, Role
 from . import bystanders, jobs, rank, rules, saturated, told, unowned
 from . import evidence as evidence_stage
 from .case import Case
-from .deaths import ONE_INCIDENT_S, RESTART_S
+from .deaths import ONE_INCIDENT_S
+from .ends import RESTART_S
 from .entities import ENGINE_COMM
 from .health import broke_before_stop, outlived
 from .judge import Judged, assemble, judge

@@ -9,7 +9,7 @@ import regex
 from ..model import Event, Finding, Role
 from ..parsers import traceback
 from .case import Case, conclude
-from .deaths import ECHOES
+from .ends import ECHOES
 from .rules.engine import AT_WORK, is_of_settings
 
 _ENGINE = regex.compile(

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from ..model import Basis, Finding, Role
 from ..signatures import Cause, Library
-from .deaths import is_dated
+from .ends import is_dated
 from .entities import GENERIC_COMM
 from .model import Confidence, Hypothesis
 from .nodes import OF_NODES

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ..model import Event, Finding
 from . import bystanders, jobs
 from .case import Case
-from .deaths import is_dated, may_have_ended
+from .ends import is_dated, may_have_ended
 from .entities import GENERIC_COMM
 from .model import Death, Life
 from .rank import is_anybodys

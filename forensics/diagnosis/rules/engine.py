@@ -10,7 +10,7 @@ from ...model import Event, Finding, Role
 from ...parsers import traceback
 from .. import rank
 from ..case import Case, conclude
-from ..deaths import ECHOES, SILENT_ENDS
+from ..ends import ECHOES, SILENT_ENDS
 from ..model import Death, Life, Phase
 from .oom_site import phase_at
 

@@ -16,7 +16,7 @@ from ...model import Event, Finding
 from ...parsers.sizes import size_bytes
 from .. import evidence
 from ..case import Case, conclude
-from ..deaths import JOIN_S, LINGER_S, SILENT_ENDS
+from ..ends import JOIN_S, LINGER_S, SILENT_ENDS
 from ..entities import hits_engine
 from ..model import Death
 from .host_series import counted_climb

@@ -1,0 +1,66 @@
+"""A run that several files show (an archive of logs and `kubectl logs --previous`) is one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ..model import Event
+from .model import Life, Phase
+
+SAME_START_S = 3.0
+
+
+def merge(lives: Iterable[Life]) -> Iterator[Life]:
+    """Lives that several files show, once: same entity and start, or overlapping in time."""
+    by_entity: dict[str, list[Life]] = {}
+    for life in lives:
+        by_entity.setdefault(life.entity, []).append(life)
+    for entity in sorted(by_entity):
+        kept: list[Life] = []
+        for life in sorted(by_entity[entity], key=_order):
+            twin = next((i for i, other in enumerate(kept) if _same(other, life)), None)
+            if twin is None:
+                kept.append(life)
+            else:
+                kept[twin] = _united(kept[twin], life)
+        yield from kept
+
+
+def _order(life: Life) -> tuple[float, str, int]:
+    start = life.start.time.utc_s
+    return (float("inf") if start is None else start, life.sources[0], life.start.locator.order)
+
+
+def _same(one: Life, other: Life) -> bool:
+    if other.sources[0] in one.sources:
+        return False
+    a, b = one.start.time.utc_s, other.start.time.utc_s
+    c, d = one.end.time.utc_s, other.end.time.utc_s
+    if a is None or b is None or c is None or d is None:
+        return _printed(one.start) == _printed(other.start) is not None
+    if abs(a - b) <= SAME_START_S:
+        return True
+    return min(c, d) - max(a, b) > SAME_START_S
+
+
+def _printed(event: Event) -> float | None:
+    return event.stamps[-1].seconds if event.stamps else None
+
+
+def _united(one: Life, other: Life) -> Life:
+    """Two views of a life: the one with more findings tells the story, the other is named as a source."""
+    rich, poor = (one, other) if len(one.findings) >= len(other.findings) else (other, one)
+    deeper = max(one.phase, other.phase, key=tuple(Phase).index)
+    return replace(
+        rich,
+        sources=(*rich.sources, *poor.sources),
+        phase=deeper,
+        ready=rich.ready or poor.ready,
+        shutdown=rich.shutdown or poor.shutdown,
+        from_start=rich.from_start or poor.from_start,
+        fatal=rich.fatal or poor.fatal,
+        crash=rich.crash or poor.crash,
+        last_activity=rich.last_activity or poor.last_activity,
+        job=rich.job or poor.job,
+    )
