@@ -71,7 +71,7 @@ def long_after(case: Case, known: Sequence[Incident]) -> Iterator[Incident]:
     since_s = max((end_s + (0.0 if stopped else ONE_INCIDENT_S) for end_s, stopped in ends if end_s), default=0.0)
     found = saturated.for_long(case, since_s) if since_s else None
     if found is not None:
-        yield _alone(case, "kv_saturation", *found)
+        yield _full(case, *found)
 
 
 def _survived(case: Case, finding: Finding) -> bool:
@@ -138,7 +138,14 @@ def _of_some_script(case: Case, fault: Event) -> bool:
 def _saturated(case: Case) -> Incident | None:
     """A full KV cache, by the best of the ways to know it."""
     found = saturated.by_any(case)
-    return _alone(case, "kv_saturation", *found) if found else None
+    return _full(case, *found) if found else None
+
+
+def _full(case: Case, found: tuple[Finding, ...], owner: str) -> Incident:
+    """The incident of a full KV cache; a series that names nobody is of the only engine there is."""
+    engines = {life.entity for life in case.lives}
+    nameless = not owner or owner.startswith("file:")
+    return _alone(case, "kv_saturation", found, next(iter(engines)) if nameless and len(engines) == 1 else owner)
 
 
 def _counted(case: Case) -> Incident | None:

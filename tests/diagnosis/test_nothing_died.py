@@ -146,6 +146,18 @@ def test_a_full_cache_without_a_death(b: ModuleType, full: int, cause: str) -> N
     assert verdict(w)[0] == cause
 
 
+@pytest.mark.parametrize(("runs", "owner"), [(1, "a"), (2, "export.csv")], ids=["the only one", "one of two"])
+def test_a_series_without_a_name_is_of_the_only_engine(b: ModuleType, runs: int, owner: str) -> None:
+    """An export of metrics beside one engine's log tells of that engine; beside two nobody knows of which."""
+    w = b.World()
+    for name in "ab"[:runs]:
+        w.start(name, 0)
+        w.answer(name, 3600)
+    w.series("kv_cache_usage_pct", [(10.0 * i, 99.0) for i in range(200)], "export.csv")
+    incident = w.diagnosis().incidents[0]
+    assert (incident.hypotheses[0].cause.id, incident.entity) == ("kv_saturation", f"file:{owner}")
+
+
 @pytest.mark.parametrize(
     ("said", "source", "first"),
     [(1330, "a", "preempted"), (1330, "b", "kv_cache_usage_pct"), (4000, "a", "kv_cache_usage_pct")],

@@ -287,6 +287,8 @@ def test_agents_of_a_node_speak_on_host() -> None:
         ("[2026-11-29T21:24:17.123] [40120.batch] done with step", "host"),
         ("[2026-11-29T21:24:17.123] [40120_7.0] error: Detected 1 oom_kill event in StepId=40120_7.0.", "host"),
         ("[2026-11-29T21:24:17.123] launch task StepId=40121.0 request from UID:10 GID:10", "host"),
+        ("[2026-11-29T21:24:17.123] preempted JobId=40120 has been requeued to reclaim resources for JobId=40177", "host"),
+        ("[2026-11-29T21:24:17.123] cleanup_completing: JobId=40120 completion process took 31 seconds", "host"),
         ("[2026-11-29T21:24:17.123] [40120] done", ""),
         ("[2026-11-29T21:24:17.123] GET /health", ""),  # a CI's log, or anybody's
     ],

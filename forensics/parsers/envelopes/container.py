@@ -150,7 +150,7 @@ def go_log(text: str) -> Layer | None:
 
 _SLURM_DAEMON = re.compile(
     r"\[(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3,6})?)\] "
-    r"(?P<rest>(?:error: |debug\d?: |sched(?:/\w+)?: |_\w+: |Killing JobId=|[Nn]odes? |[Ss]lurm|[Rr]equeu"
+    r"(?P<rest>(?:error: |debug\d?: |sched(?:/\w+)?: |_\w+: |(?=[^\n]{0,200}\bJobId=\d)|[Nn]odes? |[Ss]lurm|[Rr]equeu"
     r"|[Ll]aunch(?:ing batch job| task)|\[\d+(?:_\d+)?\.(?:\d+|batch|extern|interactive)\] ).*)",
     re.DOTALL,
 )
