@@ -110,6 +110,8 @@ def _assume(
     supported = choice.hints > 0
     if choice.clear and not supported and lane.node and not _usual(network, lane, choice.offset_s):
         doubt_s = abs(choice.offset_s)  # the node's zone, or a container on it that prints UTC
+    if not supported:
+        doubt_s = max(doubt_s, _open_zone_s(network, lane))
     reason = f"{choice.hints} hint{'s' if choice.hints > 1 else ''} for it" if supported else note
     refused = network.refused.get(lane.index, "")
     verdict = "refused" if refused else "assumed"
@@ -219,6 +221,12 @@ def _neighbours(network: Network, lane: Lane) -> Sequence[tuple[Lane, Solution]]
     ]
     sure = [(other, s) for other, s in found if s.doubt_s - other.year_doubt_s <= _OPEN_S]  # a zone stays in any year
     return sure or (found if lane.node else [])
+
+
+def _open_zone_s(network: Network, lane: Lane) -> float:
+    """The doubt of the zone that a lane takes from its neighbours, where it is open for all of them."""
+    least_s = min((s.doubt_s - other.year_doubt_s for other, s in _neighbours(network, lane)), default=0.0)
+    return least_s if least_s > _OPEN_S else 0.0
 
 
 def _together(lane: Lane, other: Lane) -> bool:

@@ -66,6 +66,7 @@ _SIGKILLED = re.compile(
 """An engine, or the shell or the scheduler that ran it, tells that a process of it was killed."""
 _TOLD_S = 120.0
 """From the last stamped line before a kill to the kill, where the line that tells of it has no stamp."""
+_SCHEDULER = "slurm"
 _LIFE_KINDS = frozenset({"container_started", "container_terminated", "container_died", "container_kill"})
 _PROGRAMS = frozenset({"engine", "container", "plain"})
 _TELL_KILLS = _PROGRAMS | {"host"}
@@ -121,10 +122,12 @@ class Hints:
     """Lane → (position, event)."""
     rows: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
     """Source → (line, instant) of its solved lanes."""
+    told: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
+    """The same of engines' logs in which a scheduler speaks, also those that are only taken for UTC."""
 
     def refresh(self) -> None:
         """Take in what has been solved since."""
-        for store in (self.starts, self.ends, self.tokens, self.members, self.rows, self.told_killed):
+        for store in (self.starts, self.ends, self.tokens, self.members, self.rows, self.told, self.told_killed):
             store.clear()
         self.deaths.clear()
         self.oom_ends.clear()
@@ -167,6 +170,13 @@ class Hints:
             # TGI's own stamps have a zone, and are no layer of their own
             or (told[lane.key.source] and lane.key.source not in own and lane.key.form is StampForm.INSTANT)
         ]
+
+        jobs = {lane.key.source for lane in lanes.lanes if lane.key.layer == _SCHEDULER}
+        for log in solved:
+            if log.key.layer == "engine" and log.key.source in jobs:
+                at = self.network.solutions[log.index].at
+                rows = zip(log.lines, log.walls, strict=True)
+                self.told[log.key.source] += [(line, at(line, wall)[0]) for line, wall in rows]
 
     def _engine(self, lane: Lane, told_killed: Sequence[int]) -> _Engine:
         solution = self.network.solutions[lane.index]
@@ -330,16 +340,23 @@ class Hints:
 
     def _beside(self, lane: Lane) -> Iterator[Hint]:
         """Lines of several clocks in one file stand in the order in which they arrived."""
-        rows = sorted(self.rows.get(lane.key.source, ()))
+        rows, weight, same_zone = sorted(self.rows.get(lane.key.source, ())), 0.7, True
+        if not rows and lane.key.layer == _SCHEDULER:
+            # its daemon writes at once; where the job prints the same zone, neither of them tells which
+            rows, weight, same_zone = sorted(self.told.get(lane.key.source, ())), EXACT, False
         if not rows or not lane.ordered:
             return
-        step = max(1, len(rows) // _MOST_NEIGHBOURS)
-        for line, instant in rows[step // 2 :: step]:
-            right = bisect_left(lane.lines, line)
-            for position in (right - 1, right):
-                if 0 <= position < len(lane.lines) and abs(lane.lines[position] - line) <= _NEXT_LINES:
-                    wall = lane.walls[position]
-                    yield Hint(f"line {line}", wall, instant - _NEXT_S, instant + _NEXT_S, 0.7)
+        own = list(zip(lane.lines, lane.walls, strict=True))
+        fewer, others = (own, rows) if len(own) < len(rows) else (rows, own)
+        places = [line for line, _ in others]
+        step = max(1, len(fewer) // _MOST_NEIGHBOURS)
+        for line, moment in fewer[step // 2 :: step]:
+            right = bisect_left(places, line)
+            for place, other in others[max(right - 1, 0) : right + 1]:
+                if abs(place - line) <= _NEXT_LINES:
+                    wall, instant = (moment, other) if fewer is own else (other, moment)
+                    if same_zone or abs(wall - instant) > _NEXT_S:
+                        yield Hint(f"line {line}", wall, instant - _NEXT_S, instant + _NEXT_S, weight)
 
 
 def _row_before(lane: Lane, order: int) -> int:

@@ -10,6 +10,7 @@ from ..sources import host_in_path
 
 NODE_LAYERS = frozenset({
     "journal", "dmesg", "klog", "runtime", "nvidia-smi", "syslog", "host", "systemctl", "systemctl-now",
+    "slurm",
 })  # fmt: skip
 """Layers written in the node's zone; all others are written by containers, in the container's zone."""
 _NODE_KINDS = frozenset(

@@ -459,6 +459,18 @@ def test_a_scheduler_tells_of_the_kernels_only_kill_of_an_engine(b: ModuleType, 
     assert b.clock(b.solve(engine, kernel, year=2026), engine.path, "engine").zone == zone
 
 
+@pytest.mark.parametrize(("layer", "zone"), [("slurm", "UTC+02:00"), ("other", "UTC")])
+def test_what_a_scheduler_writes_between_the_lines_of_its_job(b: ModuleType, layer: str, zone: str) -> None:
+    """slurmstepd's stamp is the node's local time, in the output of an engine in UTC: it tells the node's zone."""
+    start = b.at("2026-05-06 09:38:30")
+    engine = engine_log(b, [start + 6 * i for i in range(21)])
+    stamps = (b.stamp(b.LOCAL, layer, start + 122, "Europe/Berlin"),)
+    engine.line(start + 122, "slurmstepd: error: *** JOB 40117 ON gpu-node-7 CANCELLED *** DUE TO PREEMPTION", stamps, "host")
+    solved = b.solve(engine, year=2026)
+    assert b.clock(solved, engine.path, layer).zone == zone
+    assert b.clock(solved, engine.path, "engine").zone == "UTC"
+
+
 @pytest.mark.parametrize(("gap_s", "zone"), [(3.0, "UTC+02:00"), (400.0, "UTC")])
 def test_the_kernels_only_kill_of_an_engine_ends_a_log_that_says_nothing(b: ModuleType, gap_s: float, zone: str) -> None:
     """A log that only stops, and a kill seconds later in some zone; minutes later it proves nothing."""
@@ -539,3 +551,15 @@ def test_a_log_ends_when_somebody_kills_its_program(b: ModuleType) -> None:
         engine.line(when, "throughput", (b.stamp(b.YEARLESS, "engine", when, "Asia/Shanghai"),), "engine")
     solved = b.solve(sudo, engine)
     assert b.clock(solved, "vllm.log", "engine").offset_s == -8 * 3600
+
+
+def test_a_zone_taken_from_a_neighbour_whose_zone_is_open_is_open(b: ModuleType) -> None:
+    """Two tools of one node that nothing ties: they print the same zone, whichever it is."""
+    start, scope = b.at("2026-05-06 09:38:30"), Scope(host="gpu-node-7")
+    one, other = b.Print("slurmctld.log", scope=scope), b.Print("slurmd.log", scope=scope)
+    for log, lag_s in ((one, 0.0), (other, 0.4)):
+        for serial in range(5):
+            true_s = start + 300 * serial + lag_s
+            log.line(true_s, b.message(serial + int(250 * lag_s)), (b.stamp(b.LOCAL, "host", true_s, "Europe/Berlin"),), "host")
+    solved = b.solve(one, other)
+    assert min(event.time.uncertainty_s for event in solved.events) > 10 * 3600
