@@ -122,12 +122,12 @@ class Hints:
     """Lane → (position, event)."""
     rows: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
     """Source → (line, instant) of its solved lanes."""
-    told: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
+    job_rows: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
     """The same of engines' logs in which a scheduler speaks, also those that are only taken for UTC."""
 
     def refresh(self) -> None:
         """Take in what has been solved since."""
-        for store in (self.starts, self.ends, self.tokens, self.members, self.rows, self.told, self.told_killed):
+        for store in (self.starts, self.ends, self.tokens, self.members, self.rows, self.job_rows, self.told_killed):
             store.clear()
         self.deaths.clear()
         self.oom_ends.clear()
@@ -176,7 +176,7 @@ class Hints:
             if log.key.layer == "engine" and log.key.source in jobs:
                 at = self.network.solutions[log.index].at
                 rows = zip(log.lines, log.walls, strict=True)
-                self.told[log.key.source] += [(line, at(line, wall)[0]) for line, wall in rows]
+                self.job_rows[log.key.source] += [(line, at(line, wall)[0]) for line, wall in rows]
 
     def _engine(self, lane: Lane, told_killed: Sequence[int]) -> _Engine:
         solution = self.network.solutions[lane.index]
@@ -343,7 +343,7 @@ class Hints:
         rows, weight, same_zone = sorted(self.rows.get(lane.key.source, ())), 0.7, True
         if not rows and lane.key.layer == _SCHEDULER:
             # its daemon writes at once; where the job prints the same zone, neither of them tells which
-            rows, weight, same_zone = sorted(self.told.get(lane.key.source, ())), EXACT, False
+            rows, weight, same_zone = sorted(self.job_rows.get(lane.key.source, ())), EXACT, False
         if not rows or not lane.ordered:
             return
         own = list(zip(lane.lines, lane.walls, strict=True))

@@ -58,8 +58,11 @@ def diagnose(
     ]
     failures = [death for death in failures if not unowned.is_strangers(case, death, failures)]
     failures = [death for death in failures if not _got_over(case, death, failures)]
+    essential = _essential(case)
     groups = death_stage.group(
-        death for death in failures if _may_be_engines(case, death) or _took_engine_along(case, death)
+        death
+        for death in failures
+        if _may_be_engines(case, death) or any(case.entities.same(name, death.entity) for name in essential)
     )
     beside = [death for death in failures if not case.lives and bystanders.is_beside_engine(case, death.entity)]
     if not groups and not case.lives:
@@ -90,10 +93,10 @@ def _may_be_engines(case: Case, death: Death) -> bool:
     return like and not bystanders.is_foreign(case, death.entity)
 
 
-def _took_engine_along(case: Case, death: Death) -> bool:
-    """True for a container without which a task cannot be: the scheduler stopped the engine beside it for its end."""
-    named = {death_stage.stopped_for(d.witnesses) for d in case.deaths if _may_be_engines(case, d)} - {""}
-    return any(case.entities.same(f"ctr:{name}", death.entity) for name in named)
+def _essential(case: Case) -> frozenset[str]:
+    """Containers without which a task cannot be: for their end the scheduler stopped the engine beside them."""
+    told = ((death_stage.stopped_for(death.witnesses), death) for death in case.deaths)
+    return frozenset(f"ctr:{name}" for name, death in told if name and _may_be_engines(case, death))
 
 
 def _for_memory(death: Death) -> bool:

@@ -150,8 +150,9 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     """Flat facts: name with unit → number or short text."""
     facts: dict[str, Any] = {}
     life = life_of(case, incident)
-    if life is not None:
-        _configuration(case, _begun(case, life), facts)
+    begun = _begun(case, life) if life is not None else None
+    if begun is not None:
+        _configuration(case, begun, facts)
     elif (spec := _spec_of(case, incident)) is not None:
         _flags(flags_of(spec), facts)
     _specification(case, incident, facts)
@@ -180,7 +181,7 @@ def collect(case: Case, incident: Incident) -> dict[str, Any]:
     counts.of_rank(root, facts)
     for name, value in timing.measure(case, incident, root).items():
         facts.setdefault(name, value)
-    ready_s = timing.ready_after_s(_begun(case, life)) if life is not None else None
+    ready_s = timing.ready_after_s(begun) if begun is not None else None
     facts |= {"ready_after_s": round(ready_s, 1)} if ready_s is not None else {}
     twice = timing.repeated_hour(case, incident)
     if twice:

@@ -21,10 +21,10 @@ from .model import Confidence, Death, Decoy, Hypothesis, Incident, Life, Phase, 
 from .rules import serving
 
 _ORDERLY = ("k8s.scaled", "k8s.rollout_done", "ray.serve_downscaled")
+"""Who says that a change that somebody wanted took place."""
 _SERVE_FAILED = (
     "ray.serve_unhealthy", "ray.serve_health_failed", "ray.serve_health_timeout", "ray.serve_replica_unhealthy",
 )  # fmt: skip
-"""Who says that a change that somebody wanted took place."""
 
 _ANSWERED = ("stop", "length", "all")
 """How vLLM's counter says that a request ended with an answer."""

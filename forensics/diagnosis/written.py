@@ -8,6 +8,7 @@ became of the error is told there.
 
 from __future__ import annotations
 
+import calendar
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 
 import regex
 
+from .. import stamps
 from ..clocks.yearless import DAY_S, nearest_turn_s
 from ..model import Event, Finding, Source, StampForm
 from ..parsers import mentions, notes
@@ -30,11 +32,7 @@ _REMEMBERED = frozenset({
 })  # fmt: skip
 """What a status remembers of days before: it is no log of them."""
 _DATE = regex.compile(r"(?<!\d)20\d\d-[01]\d-[0-3]\d(?!\d)")
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
-_MONTH = regex.compile(rf"\b({'|'.join(_MONTHS)})\b")
+_MONTH = regex.compile(rf"\b({'|'.join(calendar.month_name[1:])})\b")
 _APART = regex.compile(
     r"(?i)\b(?:kept|other|another|old|different|unrelated|compar\w+|(?:for|as a) reference)\b"
     r"|另一|别的|其他|旧|对比|参考"
@@ -130,7 +128,7 @@ def _is_set_apart(remark: str, others: Iterable[Event]) -> bool:
     """Whether a remark says in words that what stands below it is of another case, and of another time."""
     if not _APART.search(remark):
         return False
-    months = {_MONTHS.index(found[1]) + 1 for found in _MONTH.finditer(remark)}
+    months = {stamps.MONTHS[found[1][:3]] for found in _MONTH.finditer(remark)}
     engine = (event for event in others if event.channel == "engine" and _is_dated(event))
     seen = {datetime.fromtimestamp(_moment(event), UTC).month for event in engine}
     of_month = bool(months) and bool(seen) and months.isdisjoint(seen)

@@ -58,8 +58,9 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     earlier = _laps_before(case, death, kill) if phase == "loading" else ()
     yield conclude(f"probe_kill_{phase}", kill.event, fields, (*earlier, kill))
     needed = fields.get("load_time_s")
-    if phase == "loading" and budget is not None and needed is not None and needed > budget and probe in budgets:
-        assert spec is not None
+    if phase != "loading" or spec is None or probe not in budgets:
+        return
+    if budget is not None and needed is not None and needed > budget:
         period = float(spec.fields[f"{probe}_period_s"])
         delay = float(spec.fields.get(f"{probe}_delay_s") or 0)
         if spec.fields.get(f"{probe}_failure") != 1:  # one span is granted: there is no count to raise

@@ -86,10 +86,15 @@ def ident_only(rest: str) -> Layer | None:
     return _forked(forked, "") if forked else None
 
 
+def unit_named(ident: str) -> str:
+    """The unit that a message is from, where its identifier is one; empty for programs."""
+    return ident if ident.endswith(UNIT_SUFFIXES) and ident != "init.scope" else ""
+
+
 def _layer(found: re.Match[str], host: str, strict: bool) -> Layer | None:
     ident = found["ident"].strip()
     pid = int(found["pid"]) if found["pid"] else None
-    unit = ident if ident.endswith(UNIT_SUFFIXES) and ident != "init.scope" else ""
+    unit = unit_named(ident)
     channel = speaker(ident, found["rest"], pid)
     if pid is None and channel == "host" and (strict or not _WORD.fullmatch(ident)):
         return None

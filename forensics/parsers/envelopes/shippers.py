@@ -21,7 +21,7 @@ from ...model import RawStamp, Scope
 from ...sources import owner
 from ..layer import Layer, clean
 from .container import cri
-from .identity import UNIT_SUFFIXES, channel_of, speaker
+from .identity import UNIT_SUFFIXES, channel_of, speaker, unit_named
 
 MAX_DEPTH = 5
 MAX_KEYS = 300
@@ -169,8 +169,7 @@ def _of_node(text: str, keys: Mapping[str, Any], scope: Scope) -> Layer:
     elif not ident and keys.get("transport") == "kernel":
         ident = "kernel"
     channel = speaker(ident, text, None) if ident else ""
-    named = ident if ident.endswith(UNIT_SUFFIXES) and ident != "init.scope" else ""
-    return Layer(text, None, channel, ident, scope=replace(scope, unit=named), machine=bool(channel))
+    return Layer(text, None, channel, ident, scope=replace(scope, unit=unit_named(ident)), machine=bool(channel))
 
 
 def message_of(entry: Mapping[str, Any]) -> str | None:
