@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-import regex
-
 from . import __version__, clocks, ingest, resources, timeline
 from .bundle import BLOCK_BYTES, Budget, Bundle
 from .clocks import ClockOptions
@@ -21,6 +19,7 @@ from .model import Diagnostic, Event, Finding, Role, Samples, Severity, Source
 from .parsers import node_problems, prose
 from .parsers.notes import CHANNEL, is_named
 from .parsers.records import APPLICATIONS
+from .regexes import lazy_regex
 from .report import BundleInfo, Report
 from .report.text import derived_title
 from .signatures import Hit, Library, Matcher, load, load_over
@@ -144,9 +143,9 @@ def _built_in() -> Library:
     return load(resources.patterns(), DERIVED, trusted=True)
 
 
-_RAISED = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt): \S")
+_RAISED = lazy_regex(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt): \S")
 """The last line of a traceback."""
-_LEAD = regex.compile(r"\s*(?:(?:[\w./<>()-]+(?: [\w./<>()-]+){0,2}: |Value error, ))*")
+_LEAD = lazy_regex(r"\s*(?:(?:[\w./<>()-]+(?: [\w./<>()-]+){0,2}: |Value error, ))*")
 """How programs begin a message: `vllm serve: error: `, `init: `, and pydantic."""
 _OWN_WORDS, _OWN_SHARE = 5, 0.8
 """A message without a number is a program's own when it has so many words, and is so much of its line."""

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from .model import Event, Parsed, Scope
+from .regexes import lazy_re
 from .scan import Scanned, SeriesSpec
 
 HEAD_BYTES = 256 * 1024
@@ -136,7 +137,7 @@ _GENERATED = rf"[a-z0-9][a-z0-9.-]*-{REPLICA}"
 _NO_CONTAINER = r"(?:logs?|describe|events?|previous|current|pod|stdout|stderr|dmesg|metrics|[\d-]+)\b"
 """File names in a pod's folder that are no container's; a date is none either."""
 _OWNERS = tuple(
-    re.compile(pattern)
+    lazy_re(pattern)
     for pattern in (
         # /var/log/pods tree (kubelet); also static pods with a 32-hex hash
         rf"(?:^|/)(?P<namespace>[a-z0-9-]+)_(?P<pod>[a-z0-9.-]+)_(?P<pod_uid>{_UID}|[0-9a-f]{{32}})"
@@ -167,7 +168,7 @@ _OWNERS = tuple(
         r"(?:^|/)nodes/(?P<host>[a-z0-9][a-z0-9.-]*)/",
     )
 )
-_CONTAINER_ID = re.compile(r"(?<![0-9a-f])(?<!sha256[-:_.@])([0-9a-f]{64})(?![0-9a-f])")
+_CONTAINER_ID = lazy_re(r"(?<![0-9a-f])(?<!sha256[-:_.@])([0-9a-f]{64})(?![0-9a-f])")
 """Not the digest of an image, which must-gather puts into a folder name."""
 
 

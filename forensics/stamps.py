@@ -16,6 +16,7 @@ import regex
 from dateutil import parser as dateutil_parser
 
 from .model import RawStamp, StampForm
+from .regexes import lazy_re, lazy_regex
 
 YEARLESS_YEAR = 2000
 """Stands for an unknown year: a leap year, so 29 February exists."""
@@ -58,24 +59,24 @@ _LOCAL_MONTHS = {
 }
 """Croatian is left out: its `lip`, `srp` and `lis` are other months than those of its neighbours."""
 
-_ISO = re.compile(
+_ISO = lazy_re(
     r"(?P<minute>\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::(?P<s>\d\d)(?P<frac>[.,]\d{1,9})?)?"
     r"(?P<zone>Z| ?UTC| ?GMT|[+-]\d\d:?\d\d)?"
 )
-_CTIME = regex.compile(
+_CTIME = lazy_regex(
     r"(?:(?P<wd>\p{L}{1,5}\.?) +)?(?P<mon>\p{L}{3,6}\.?|\d{1,2}[月월]) +(?P<d>\d{1,2})"
     r" (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?P<frac>\.\d{1,9})?(?: (?P<y>\d{4}))?"
 )
-_HMS = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?", re.ASCII)
-_RFC1123 = regex.compile(r"\p{L}{3}, \d\d \p{L}{3} (?!000|1970)\d{4} \d\d:\d\d:\d\d(?: (?:[+-]\d{4}|[A-Z]{2,5}))?")
-_AGE_PART = regex.compile(r"(\d+)([ywdhms])")
-_AGE = regex.compile(r"(?:\d{1,9}[ywdhms])+")
+_HMS = lazy_re(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?", re.ASCII)
+_RFC1123 = lazy_regex(r"\p{L}{3}, \d\d \p{L}{3} (?!000|1970)\d{4} \d\d:\d\d:\d\d(?: (?:[+-]\d{4}|[A-Z]{2,5}))?")
+_AGE_PART = lazy_regex(r"(\d+)([ywdhms])")
+_AGE = lazy_regex(r"(?:\d{1,9}[ywdhms])+")
 _LEAP = 60
 """The last second of a minute, once in some years."""
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
-_UTC_OFFSET = regex.compile(r"(?i)UTC(?P<sign>[+-])(?P<h>\d{1,2})(?::(?P<m>\d\d))?", regex.ASCII)
-_ZONE_NAME = regex.compile(r"[A-Za-z][\w+-]{0,30}(?:/[\w+-]{1,30}){0,2}", regex.ASCII)
-_SIZE_OFFSET = regex.compile(r"([+-])(\d\d):?(\d\d)")
+_UTC_OFFSET = lazy_regex(r"(?i)UTC(?P<sign>[+-])(?P<h>\d{1,2})(?::(?P<m>\d\d))?", regex.ASCII)
+_ZONE_NAME = lazy_regex(r"[A-Za-z][\w+-]{0,30}(?:/[\w+-]{1,30}){0,2}", regex.ASCII)
+_SIZE_OFFSET = lazy_regex(r"([+-])(\d\d):?(\d\d)")
 
 
 def epoch(moment: datetime) -> float:

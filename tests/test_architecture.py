@@ -24,7 +24,7 @@ LAYERS = (
     ("bundle",),
     ("stamps",),
     ("model",),
-    ("errors", "resources", "stopwatch"),
+    ("errors", "regexes", "resources", "stopwatch"),
 )
 ONLY_IN = {
     "click": ("cli",),

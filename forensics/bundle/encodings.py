@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from ..regexes import lazy_re
 
-_GBK_PAIRS = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
+_GBK_PAIRS = lazy_re(rb"[\xa1-\xf7][\xa1-\xfe]")
 
 
 def decode(raw: bytes) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import regex
-
+from ..regexes import lazy_regex
 from .encodings import decode
 
 MAX_NAME_CHARS = 1000
-_CONTROLS = regex.compile(r"[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]")
+_CONTROLS = lazy_regex(r"[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]")
 """C0, C1, invisible and bidirectional marks, line separators, lone surrogates."""
-_DRIVE = regex.compile(r"[A-Za-z]:")
+_DRIVE = lazy_regex(r"[A-Za-z]:")
 
 
 def clean(name: str | bytes) -> tuple[str, bool]:

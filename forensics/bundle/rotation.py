@@ -5,14 +5,15 @@ The files stay apart, so that every line keeps its own file and number; who read
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-_PACKED = re.compile(r"(?:\.(?:gz|bz2|xz|zst|lzma|Z))?!*$")
+from ..regexes import lazy_re
+
+_PACKED = lazy_re(r"(?:\.(?:gz|bz2|xz|zst|lzma|Z))?!*$")
 _DAY = r"(?:19|20)\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
 _ROTATED = tuple(
-    re.compile(pattern)
+    lazy_re(pattern)
     for pattern in (
         # logrotate, Python's RotatingFileHandler, docker's json-file, Ray: engine.log.1 is younger than engine.log.2
         r"(?P<log>.*[^\d.])\.(?P<number>\d{1,3})",
@@ -26,7 +27,7 @@ _ROTATED = tuple(
         r"(?P<head>.*[^\d.])\.(?P<number>\d{1,3})(?P<tail>\.(?:log|out|err))",
     )
 )
-_LOG_NAME = re.compile(r".*\.(?:log|out|err)")
+_LOG_NAME = lazy_re(r".*\.(?:log|out|err)")
 
 
 @dataclass(frozen=True, slots=True)

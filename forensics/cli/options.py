@@ -7,7 +7,6 @@ ones. Values are checked here, so that all commands refuse a bad one with the sa
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import OptionError
+from ..regexes import lazy_re
 
 if TYPE_CHECKING:
     from ..bundle import Budget
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_SIZE = re.compile(r"(?i)(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?")
+_SIZE = lazy_re(r"(?i)(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 

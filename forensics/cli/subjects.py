@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from ..errors import OptionError
+from ..regexes import lazy_re
 
 if TYPE_CHECKING:
     from ..diagnosis.model import Diagnosis
     from ..model import Event, Finding, Locator, Source
     from ..pipeline import Reading
 
-FINDING = re.compile(r"[Ff]\d+")
-PLACE = re.compile(r"(?P<source>.+):(?P<line>\d+)")
+FINDING = lazy_re(r"[Ff]\d+")
+PLACE = lazy_re(r"(?P<source>.+):(?P<line>\d+)")
 FIRST_CAUSE = "first-cause"
 
 

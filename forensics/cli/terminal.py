@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
-import regex
-
+from ..regexes import lazy_regex
 from ..report import tables, text, view
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ WIDTH = 100
 """Columns when the output is no terminal and nothing else is said."""
 _CONFIDENCE = {"established": "bold green", "likely": "green", "possible": "yellow", "undetermined": "yellow"}
 _MARKS = {"root": "bold red", "evidence": "", "decoy": "dim", "consequence": "dim", "": ""}
-_CODE = regex.compile(r"`([^`]+)`")
+_CODE = lazy_regex(r"`([^`]+)`")
 
 
 def render(data: Doc, zone: tzinfo | None = None, width: int | None = None, terminal: bool = False) -> str:

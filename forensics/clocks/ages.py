@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import regex
-
 from .. import stamps
 from ..model import Event, Locator, RawStamp, Source, StampForm
+from ..regexes import lazy_regex
 from .lanes import Lanes, plausible
 from .offsets import ENOUGH
 
@@ -37,11 +36,11 @@ _SPAN_S = 6 * 3600.0
 _MOST_PAIRS = 20
 _READ = 400
 """Characters of a line in which dates are looked for."""
-_PRINTED = regex.compile(
+_PRINTED = lazy_regex(
     r"\b20\d\d-[01]\d-[0-3]\d[T ][0-2]\d:[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} 20\d\d \d\d:\d\d:\d\d [+-]\d{4}"
 )
-_OTHER_DATES = regex.compile(r"(?i)\bwill\b|creat|build|built|releas|expir|not ?(?:after|before)|valid|deadline|due\b")
+_OTHER_DATES = lazy_regex(r"(?i)\bwill\b|creat|build|built|releas|expir|not ?(?:after|before)|valid|deadline|due\b")
 
 
 @dataclass(frozen=True, slots=True)

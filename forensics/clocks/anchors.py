@@ -7,14 +7,12 @@ in other words: a container's death by its id, a kill by its pid.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-import regex
-
 from ..model import Event, StampForm
+from ..regexes import lazy_re, lazy_regex
 from .lanes import Lane, Lanes
 
 Key = tuple[str, ...]
@@ -23,7 +21,7 @@ EARLY_BOOT_S = 120.0
 _SHORTEST = 24
 _MOST_CENTRES = 4
 """In how many lanes a fact is looked up from all others."""
-_FOUR_DIGITS = re.compile(r"(?:\D*\d){4}")
+_FOUR_DIGITS = lazy_re(r"(?:\D*\d){4}")
 _CHANNEL_FAMILIES = {
     "container": "engine",
     "plain": "engine",
@@ -36,7 +34,7 @@ _REWORDED = frozenset({
 })  # fmt: skip
 """Kinds whose text is not the printed one: the same words may stand for different things."""
 _LIFE_STEPS = {"container_started": "started", "container_terminated": "ended", "container_died": "ended"}
-_PID = regex.compile(r"\bpid[:=] ?(\d+)")
+_PID = lazy_regex(r"\bpid[:=] ?(\d+)")
 
 
 class Kind(IntEnum):

@@ -8,10 +8,9 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import regex
-
 from .. import stamps
 from ..model import UNKNOWN_TIME, Basis, Event, RawStamp, Samples, StampForm, Timestamp
+from ..regexes import lazy_regex
 from .ages import BESIDE_S, Capture
 from .hints import TO_FIRST_LINE_S
 from .lanes import EMBEDDED_LAYER, RANGES, Lanes, plausible
@@ -24,7 +23,7 @@ BUFFERED_S = 3.0
 """An outer stamp that is later than this was written after the line had waited in a buffer."""
 _START_DOUBT_S = 2.0
 """Kubernetes prints starts in whole seconds, and a kubelet that lists containers sees them a second late."""
-_PRINTED = regex.compile(
+_PRINTED = lazy_regex(
     r"(?s)[^\n]{0,40}?(?<![\d.-])(20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))(?!\d)"
 )
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-import regex
-
 from .. import stamps
 from ..model import Basis, Event, StampForm
+from ..regexes import lazy_regex
 from . import civil as civil_time
 from .civil import Civil
 from .lanes import Lane
@@ -22,12 +21,12 @@ BY_POD = "TZ in the pod's environment"
 BY_HEAD = "zone written at the head of the file"
 _DAY_S = 86400.0
 _HEAD_LINES = 5
-_HEADED = regex.compile(
+_HEADED = lazy_regex(
     r"(?:#|//|;|--) ?(?P<whose>.{0,160}?\b)(?i:TZ|time ?zone)\b[ :=]{0,3}"
     r"(?P<name>UTC(?:[+-]\d[\d:]*)?|[A-Z]\w+(?:/[\w+-]+){1,2})\b"
 )
 """A comment that whoever saved a file put above it: `# dmesg -T of node-3, host TZ Asia/Tokyo`."""
-_OF_NODE = regex.compile(r"(?i)\b(?:host|node|machine|server|system)(?:'s)?[ -]?$")
+_OF_NODE = lazy_regex(r"(?i)\b(?:host|node|machine|server|system)(?:'s)?[ -]?$")
 
 
 @dataclass(frozen=True, slots=True)

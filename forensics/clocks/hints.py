@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from itertools import pairwise
 
 from ..model import Event, Parsed, Samples, Source, StampForm
 from ..parsers.kernel import ENGINE_COMM, hits_engine
+from ..regexes import lazy_re
 from .lanes import Lane
 from .network import Network
 from .weak import Hint
@@ -35,7 +35,7 @@ _FEW = 4
 """More starts than this fit some offset by chance; they count less."""
 _KILLED_BY_HAND_S = 10.0
 """From a kill that somebody ordered to the last word of what dies of it."""
-_ORDERED_KILL = re.compile(r"(?:^|COMMAND=(?:[^\s/]*/){0,12}|[:+>] )kill -(?:s )?(?:SIG)?(?:9|KILL) \d")
+_ORDERED_KILL = lazy_re(r"(?:^|COMMAND=(?:[^\s/]*/){0,12}|[:+>] )kill -(?:s )?(?:SIG)?(?:9|KILL) \d")
 _TAIL_S = 300.0
 _NEAR_S = 5.0
 _DROP_MIB = 1024.0
@@ -48,19 +48,19 @@ _NEXT_S = 60.0
 """How far apart neighbouring lines of a busy file are."""
 _READ = 2000
 """Characters of a line that are looked at."""
-_LINK_LOST = re.compile(r"(?:mlx5_core|infiniband) .*(?:Link (?:down|DOWN)|Cable (?:unplugged|error))")
-_NETWORK_ERROR = re.compile(
+_LINK_LOST = lazy_re(r"(?:mlx5_core|infiniband) .*(?:Link (?:down|DOWN)|Cable (?:unplugged|error))")
+_NETWORK_ERROR = lazy_re(
     r"NCCL WARN .*(?:Got async event|Got completion)|network error|Watchdog caught collective operation timeout"
 )
 """What NCCL and torch print when a collective lost a peer or the network."""
-_WAITED = re.compile(r" ran for (\d{1,9}) milliseconds")
+_WAITED = lazy_re(r" ran for (\d{1,9}) milliseconds")
 _NOTICED_S = 120.0
 """From the loss of a link to the first word about it."""
-_GPU_ERROR = re.compile(r"CUDA error|NCCL error|illegal memory access|device-side assert|uncorrectable ECC")
-_TOKEN = re.compile(r"(?<![0-9a-fA-F])[0-9a-f]{24,64}(?![0-9a-fA-F])")
-_OF_A_KILL = re.compile(r"killed by the OOM killer|Failed with result 'oom-kill'|status=9/KILL|died unexpectedly")
+_GPU_ERROR = lazy_re(r"CUDA error|NCCL error|illegal memory access|device-side assert|uncorrectable ECC")
+_TOKEN = lazy_re(r"(?<![0-9a-fA-F])[0-9a-f]{24,64}(?![0-9a-fA-F])")
+_OF_A_KILL = lazy_re(r"killed by the OOM killer|Failed with result 'oom-kill'|status=9/KILL|died unexpectedly")
 """What systemd and vLLM print within seconds of the kernel's kill."""
-_SIGKILLED = re.compile(
+_SIGKILLED = lazy_re(
     r": -9\b|signal 9\b|SIGKILL|exit ?code:? -9\b|died unexpectedly|^Killed$|Detected \d{1,9} oom[-_]kill event"
 )
 """An engine, or the shell or the scheduler that ran it, tells that a process of it was killed."""

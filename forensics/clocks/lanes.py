@@ -13,20 +13,19 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-import regex
-
 from .. import stamps
 from ..model import Event, Parsed, RawStamp, Samples, Source, StampForm
+from ..regexes import lazy_regex
 from .stampers import NODE_LAYERS, LaneKey, Stampers
 from .yearless import DAY_S, START_S, in_year, nearest_year
 
 EMBEDDED_LAYER = "embedded"
 """Instants that a message prints about itself; they anchor clocks and date nothing."""
-_AUDIT = regex.compile(r"audit\((\d{10}\.\d{3}):\d+\)")
-_TS = regex.compile(r"(?:^|[ {,])(?:(?:ts|time)=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))")
+_AUDIT = lazy_regex(r"audit\((\d{10}\.\d{3}):\d+\)")
+_TS = lazy_regex(r"(?:^|[ {,])(?:(?:ts|time)=\"?|\"?TimeOfDeath\"?:\")(20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d))")
 _OWN_STAMP = ("time=", "ts=")
 """With which a line of logfmt begins."""
-_WOKEN = regex.compile(r"PM: (?:hibernation: )?(?:suspend|hibernation) exit\b")
+_WOKEN = lazy_regex(r"PM: (?:hibernation: )?(?:suspend|hibernation) exit\b")
 """kernel/power/suspend.c, hibernate.c; printk's clock stands still meanwhile."""
 _MAX_SERIES_ROWS = 200_000
 _BACKWARDS_S = 2.0

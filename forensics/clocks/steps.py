@@ -13,11 +13,12 @@ from itertools import pairwise
 import regex
 
 from ..model import Event, Locator, StampForm
+from ..regexes import lazy_regex
 from .lanes import Lane, Lanes
 from .solution import Solution
 from .stampers import NODE_LAYERS
 
-_SAID = regex.compile(
+_SAID = lazy_regex(
     r"System clock was stepped by (?P<chrony>-?[\d.]+) seconds"  # chrony 3 and 4
     r"|time stepped by (?P<ntp>-?[\d.]+)"  # ntpsec, ntpd
     r"|step time server \S+ offset (?P<ntpdate>-?[\d.]+) sec"

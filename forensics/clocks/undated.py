@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-import regex
-
 from ..model import Basis, Event, Timestamp
+from ..regexes import lazy_regex
 
 MILLISECOND = 0.001
 _SHORT_GAP_S = 60.0
 _OPEN_S = 86400.0
-_ELAPSED = regex.compile(r"(?P<what>[^\d%\n]{0,80})[^\n]*\[(?:(?P<h>\d{1,3}):)?(?P<m>\d\d):(?P<s>\d\d)<")
+_ELAPSED = lazy_regex(r"(?P<what>[^\d%\n]{0,80})[^\n]*\[(?:(?P<h>\d{1,3}):)?(?P<m>\d\d):(?P<s>\d\d)<")
 """tqdm: `Loading safetensors checkpoint shards:  29% Completed | 5/17 [02:23<05:44, 28.71s/it]`."""
 
 

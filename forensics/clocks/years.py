@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import regex
-
 from .. import stamps
 from ..model import Source, StampForm
+from ..regexes import lazy_regex
 from .lanes import Lane, Lanes, plausible
 from .yearless import DAY_S, in_year, is_leap_day, nearest_year, without_year
 
@@ -28,10 +27,10 @@ YEAR_S = 366 * DAY_S
 """The doubt of a time whose year is assumed."""
 _CLOSE_S = 2 * DAY_S
 _MOST_VOTES = 64
-_PATH_DATE = regex.compile(r"(?<!\d)(20[0-9]{2})([-_]?)([01][0-9])\2([0-3][0-9])(?!\d{5})")
-_PREFIX_DATE = regex.compile(r"\W{0,3}(20[0-9]{2})([-/.])([01][0-9])\2([0-3][0-9])(?!\d)")
+_PATH_DATE = lazy_regex(r"(?<!\d)(20[0-9]{2})([-_]?)([01][0-9])\2([0-3][0-9])(?!\d{5})")
+_PREFIX_DATE = lazy_regex(r"\W{0,3}(20[0-9]{2})([-/.])([01][0-9])\2([0-3][0-9])(?!\d)")
 """A date in front of a line that no envelope reads, as the prefix of a chat."""
-_DATE_INSIDE = regex.compile(
+_DATE_INSIDE = lazy_regex(
     r"(?<![\d.])(20[0-9]{2})([-/.])([01][0-9])\2([0-3][0-9])(?:T| - | )([0-2][0-9]:[0-5][0-9]:[0-5][0-9])"
 )
 _READ = 400
@@ -39,7 +38,7 @@ _READ = 400
 _WIDEST_ZONE_S = 14 * 3600.0
 _SAME_S = 2.0
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_WEEKDAY = regex.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d")
+_WEEKDAY = lazy_regex(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 import regex
 
 from ..model import Event, StampForm
+from ..regexes import lazy_regex
 from ..signatures.model import ENGINES
 from .case import Case
 from .ends import LINGER_S
@@ -171,9 +172,9 @@ def is_named_after_engine(name: str) -> bool:
     return bool(ENGINE_PROGRAM.search(name)) and not _HELPER.search(name)
 
 
-_KIN = regex.compile(r"\d+|(?:head|worker|leader|master|prefill|decode)(?![a-z])")
+_KIN = lazy_regex(r"\d+|(?:head|worker|leader|master|prefill|decode)(?![a-z])")
 """What tells the ranks of one engine apart in their names."""
-_HELPER = regex.compile(
+_HELPER = lazy_regex(
     r"(?:gateway|proxy|ingress|router|ui|exporter|operator|controller|scheduler|autoscaler|cache|redis|db|sidecar|init"
     r"|bench\w*|test\w*|client|load\w*|job)(?![a-z])",
     regex.IGNORECASE,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import regex
-
 from ..model import Event, Finding
+from ..regexes import lazy_regex
 from .case import Case
 from .entities import LOG_CHANNELS
 from .model import Incident
@@ -16,7 +15,7 @@ from .rules.probes import probe_kill_of
 
 _COUNTED = ("container_state", "container_terminated", "container_waiting", "docker_state", "pod_status")
 MAX_REPEATS = 5
-_CODE = regex.compile(r": (-?\d{1,3})\b")
+_CODE = lazy_regex(r": (-?\d{1,3})\b")
 """In what vLLM prints of the processes that failed: `{'EngineCore_DP0': -7}`."""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import regex
 
 from ..model import Event, Finding
+from ..regexes import lazy_regex
 from . import jobs, sidecars, witnesses
 from .ends import JOIN_S, LINGER_S, UNDATED_S, end_of, is_dated, may_have_ended
 from .entities import ENGINE_PROGRAM, NO_ENGINE, Entities, hits_engine
@@ -37,7 +38,7 @@ STOP_SIGNATURES = (
 )
 """Who asks for an orderly stop, and says so."""
 _STATES = frozenset({"container_terminated", "docker_state"})
-_RAY_SERVER = regex.compile(r"ServeReplica|LLMReplica|LLMServer|RayWorkerWrapper|vllm|sglang", regex.IGNORECASE)
+_RAY_SERVER = lazy_regex(r"ServeReplica|LLMReplica|LLMServer|RayWorkerWrapper|vllm|sglang", regex.IGNORECASE)
 """Actors of Ray that serve a model, as Ray's own report of a kill names them."""
 
 

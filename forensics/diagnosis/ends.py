@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import regex
-
 from ..model import Event, Role, Timestamp
+from ..regexes import lazy_regex
 from .entities import LOG_CHANNELS
 from .model import Life
 
@@ -21,9 +20,9 @@ SILENT_ENDS = ("vllm.engine_process_died", "vllm.worker_process_died")
 """Words of those that are left when a process vanished."""
 CAUGHT = frozenset({"vllm.engine_fatal_error", "vllm.engine_core_start_failed"})
 """Words of an engine that ends of an exception."""
-PEER_LOST = regex.compile(r"nccl\.|vllm\.(?:rpc_timeout|v0_engine_timeout|engine_ready_timeout)$|sglang\.watchdog$")
+PEER_LOST = lazy_regex(r"nccl\.|vllm\.(?:rpc_timeout|v0_engine_timeout|engine_ready_timeout)$|sglang\.watchdog$")
 """Signatures of what those say who waited for a process that is gone."""
-ECHOES = regex.compile(
+ECHOES = lazy_regex(
     r"EngineDeadError|EngineCore initialization|RuntimeError: (?:Engine core|Executor failed)|BrokenProcessPool"
     r"|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect"
     r"|ActorDiedError|RayActorError|RuntimeError: Process \w+ \(PID: \d+\) died with exit code"

@@ -14,28 +14,29 @@ import regex
 from ..model import Event, Scope
 from ..parsers.kernel import ENGINE_COMM as ENGINE_COMM
 from ..parsers.kernel import hits_engine as hits_engine
+from ..regexes import lazy_regex
 
-GENERIC_COMM = regex.compile(r"python[\d.]*|pt_main_thread")
+GENERIC_COMM = lazy_regex(r"python[\d.]*|pt_main_thread")
 """Those process names that an engine shares with every other program in Python."""
-CLUSTER_NAME = regex.compile(
+CLUSTER_NAME = lazy_regex(
     r"(?:kube-|calico|cilium|coredns|dns-|etcd|flannel|weave|canal|node-exporter|node-problem|nvidia-|dcgm|gpu-|nfd-|prometheus"
     r"|grafana|alertmanager|loki|promtail|fluent|metrics-|ingress|cert-manager|istio|envoy|local-path|csi-|ebs-|efs-|aws-"
     r"|gke-|azure-|kindnet|konnectivity|otel|opentelemetry|datadog|filebeat|vector|keda|argo|velero|external-|kubelet"
     r"|containerd|docker|crio|systemd-|sshd|cron|chrony|rsyslog|tuned|snapd|user@|session-)"
 )
 """Beginnings of the names of what runs on every node."""
-ENGINE_PROGRAM = regex.compile(
+ENGINE_PROGRAM = lazy_regex(
     r"vllm|sglang|text-generation|text-embeddings|tensorrt[-_]?llm|trtllm|tritonserver|llama[-_.]?(?:server|cpp)|lmdeploy|ollama",
     regex.IGNORECASE,
 )
 """What images and commands of inference engines are called; unlike a process, a bare `python` says nothing there."""
-NO_ENGINE = regex.compile(
+NO_ENGINE = lazy_regex(
     r"(?<![a-z])(?:gateway|proxy|ingress|router|envoy|nginx|haproxy|traefik|istio|kong|apisix|litellm|redis|postgres\w*|mysql|mongo\w*|minio|qdrant|milvus|kafka"
     r"|rabbitmq|frontend|web|ui|cron|backup|exporter|operator|controller|scheduler|autoscaler|jupyter\w*|notebook"
     r"|spark|flink|airflow|trino|clickhouse|elasticsearch|opensearch|cassandra|zookeeper|kaniko|jenkins|gitlab|runner)(?![a-z])"
 )
 """Words in the names of what stands beside an engine and is none."""
-_MODEL_FLAG = regex.compile(r"(?:^|\s)(?:--model(?:[-_](?:path|id|tag|name))?[ =]|serve\s)\s*(?!\S*\$)\S")
+_MODEL_FLAG = lazy_regex(r"(?:^|\s)(?:--model(?:[-_](?:path|id|tag|name))?[ =]|serve\s)\s*(?!\S*\$)\S")
 """Arguments that say which model is served, other than by a variable."""
 ENGINE_CHANNELS = frozenset({"engine", "container"})
 LOG_CHANNELS = ENGINE_CHANNELS | {"plain"}

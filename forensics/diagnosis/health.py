@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-import regex
-
 from ..model import Event, Finding, Role
 from ..parsers.kernel_oom_lines import killed
 from ..parsers.records import MACHINE, unwrap
+from ..regexes import lazy_regex
 from . import bystanders, impact, jobs, rank, rules, told, trends
 from . import evidence as evidence_stage
 from .case import Case, conclude
@@ -29,7 +28,7 @@ _SERVE_FAILED = (
 _ANSWERED = ("stop", "length", "all")
 """How vLLM's counter says that a request ended with an answer."""
 _BAD = frozenset({"ERROR", "CRITICAL", "FATAL"})
-_WENT_WRONG = regex.compile(r"(?i)\bexit(?:ed with)?(?: code| status)[: ]+[1-9]|##\[error\]|\berror: ")
+_WENT_WRONG = lazy_regex(r"(?i)\bexit(?:ed with)?(?: code| status)[: ]+[1-9]|##\[error\]|\berror: ")
 """How a step fails behind one that went well."""
 
 

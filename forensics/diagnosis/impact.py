@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import regex
-
 from ..model import Event
+from ..regexes import lazy_regex
 from ..stamps import iso_utc
 from . import timing
 from .case import Case
@@ -19,7 +18,7 @@ BEFORE_S = 60.0
 AFTER_S = 600.0
 """Answers of a gateway belong to an incident from a minute before it until ten minutes after its last end."""
 _FRONT = frozenset({"plain", "container"})
-_CHECKS = regex.compile(
+_CHECKS = lazy_regex(
     r"/(?:-/)?(?:health\w*|healthy?|live\w*|ready\w*|startup|ping|status|up|metrics|version|load|is_sleeping|server_info"
     r"|get_model_info|get_server_info|v2/health/\w+|v1/models(?:/[^?]*)?|api/tags|api/version|props|slots|favicon\.ico)?/?(?:\?.*)?"
 )

@@ -12,10 +12,11 @@ from itertools import chain
 import regex
 
 from ..model import Event, Finding
+from ..regexes import lazy_regex
 from .model import Death, Life
 
-_NUMBER = regex.compile(r"\d+(?:_\d+)?")
-_OUTPUT = regex.compile(r"(?:slurm|job)[-_.]?(?P<job>\d+(?:_\d+)?)(?!\d)", regex.IGNORECASE)
+_NUMBER = lazy_regex(r"\d+(?:_\d+)?")
+_OUTPUT = lazy_regex(r"(?:slurm|job)[-_.]?(?P<job>\d+(?:_\d+)?)(?!\d)", regex.IGNORECASE)
 """How schedulers, and people, name the file with the output of a job."""
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from math import inf
 
-import regex
-
 from ..model import Event, Finding, Locator, Role, Samples
+from ..regexes import lazy_regex
 from . import jobs, twins
 from .entities import LOG_CHANNELS, Entities
 from .model import Life, Phase
@@ -35,12 +34,12 @@ COMMAND_ERRORS = frozenset({"vllm.argparse_error", "runtime.command_missing", "r
 """Errors of a command line, or of the program that it names."""
 _LAUNCH_ERRORS = COMMAND_ERRORS | {"vllm.free_memory_low", "vllm.port_in_use"}
 """These, and errors of what the run before has not given back yet."""
-_TYPED_START = regex.compile(
+_TYPED_START = lazy_regex(
     r"[^$#%❯➜]{0,120}[$#%❯➜] (?:(?:sudo|nohup|exec|time) |\w+=\S+ )*"
     r"(?:vllm serve|(?:\S*/)?python[\d.]* -m (?:vllm\.entrypoints|sglang\.launch_server|lmdeploy)\b)"
 )
 """A prompt at which somebody starts an engine."""
-_OF_A_REQUEST = regex.compile(r"/(?:starlette|uvicorn/protocols|fastapi|aiohttp|httptools|anyio)/")
+_OF_A_REQUEST = lazy_regex(r"/(?:starlette|uvicorn/protocols|fastapi|aiohttp|httptools|anyio)/")
 """Frames of a handler: its exception ends a request, not the server."""
 
 

@@ -13,21 +13,22 @@ from dataclasses import dataclass, field
 import regex
 
 from ..model import Event, Source
+from ..regexes import lazy_regex
 from ..sources import host_in_path
 from .entities import LOG_CHANNELS, Entities
 
 OF_NODES = frozenset({"kernel", "nvidia", "oomd", "systemd", "clock", "host", "cgroup", "kubelet", "runtime"})
 """Channels of which a file tells of one machine."""
-_ADDRESS = regex.compile(r"(?:ip-)?(\d{1,3})[.-](\d{1,3})[.-](\d{1,3})[.-](\d{1,3})(?:\..*)?", regex.IGNORECASE)
+_ADDRESS = lazy_regex(r"(?:ip-)?(\d{1,3})[.-](\d{1,3})[.-](\d{1,3})[.-](\d{1,3})(?:\..*)?", regex.IGNORECASE)
 _NAME = r"(?P<host>[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)"
-_NUMBERED = regex.compile(r"\d+|(?<=[-_])[a-z]$")
-_SCHEDULED = regex.compile(r"Successfully assigned \S+ to (?P<node>[A-Za-z0-9][A-Za-z0-9.-]*)")
+_NUMBERED = lazy_regex(r"\d+|(?<=[-_])[a-z]$")
+_SCHEDULED = lazy_regex(r"Successfully assigned \S+ to (?P<node>[A-Za-z0-9][A-Za-z0-9.-]*)")
 _SPANNING = (
     "nnodes", "num_nodes", "node_rank", "headless", "pipeline_parallel_size", "dist_init_addr", "master_addr",
     "data_parallel_address",
 )  # fmt: skip
 """Arguments by which an engine may run on several machines, where they are set to more than the default."""
-_SPANNING_WORDS = regex.compile(
+_SPANNING_WORDS = lazy_regex(
     r"--(?:nnodes|num[-_]nodes|node[-_]rank|headless|dist[-_]init[-_]addr|master[-_]addr|data[-_]parallel[-_]address)\b"
     r"|--pipeline[-_]parallel[-_]size[= ](?!1\b)|--distributed[-_]executor[-_]backend[= ]ray|LWS_LEADER_ADDRESS"
     r"|ray (?:start|symmetric-run)"

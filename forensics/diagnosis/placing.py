@@ -6,20 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
-import regex
-
 from ..bundle.rotation import rotation_of
 from ..model import Event, Samples, Scope, StampForm
 from ..parsers import prose
+from ..regexes import lazy_regex
 from . import entities as entity_stage
 from . import placing_kills as kills
 from . import pod_names, sidecars
 from .entities import CLUSTER_NAME, ENGINE_CHANNELS, LOG_CHANNELS, NO_ENGINE, Entities, may_run_engine, names_of, stated
 from .placing_kills import KILL_S, Log
 
-_RUN_WORDS = regex.compile(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
+_RUN_WORDS = lazy_regex(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
 """Words by which people tell the runs of one container apart."""
-_STREAM_WORDS = regex.compile(r"(?i)(?<=[-_.])(?:std)?(?:out|err)(?=[-_.]|$)")
+_STREAM_WORDS = lazy_regex(r"(?i)(?<=[-_.])(?:std)?(?:out|err)(?=[-_.]|$)")
 """Endings of a job's, or a supervisor's, two streams: `slurm-4711.out` and `.err`, `vllm-stderr.log`."""
 _SHORT_ID = 12
 SETTLED_S = 60.0
@@ -168,7 +167,7 @@ def _place_looping(
     return {failed[0]}
 
 
-_FAILURE = regex.compile(r"(?<![A-Za-z])error: |\b[A-Z]\w*(?:Error|Exception)\b: ")
+_FAILURE = lazy_regex(r"(?<![A-Za-z])error: |\b[A-Z]\w*(?:Error|Exception)\b: ")
 """How programs end: argparse, compilers and shells; and exceptions."""
 
 

@@ -6,9 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import regex
-
 from ..model import Event, Scope
+from ..regexes import lazy_regex
 from .entities import ENGINE_CHANNELS, Entities, hits_engine
 from .nodes import differ
 
@@ -17,7 +16,7 @@ BOTH = 4
 """Points of a kill that fits a limit and the time of an exit."""
 _DOUBT_S = 3600.0
 """More than this no clock is allowed to be wrong when a kill is joined with a log."""
-_SIGNALLED = regex.compile(r"(?:Killing process|to main process) (?P<pid>[1-9]\d{0,9}) \(")
+_SIGNALLED = lazy_regex(r"(?:Killing process|to main process) (?P<pid>[1-9]\d{0,9}) \(")
 """systemd names the process of a unit that it signals; the header of a journal names the one that wrote a line."""
 
 
@@ -151,7 +150,7 @@ def _is_elsewhere(kill: Event, node: str) -> bool:
 
 TOLD_S = 15.0
 """Ray learns of a worker's death within this."""
-_WORKER_LOST = regex.compile(r"worker (?:process )?(?:has )?(?:died|crashed)|WorkerCrashedError|SYSTEM_ERROR")
+_WORKER_LOST = lazy_regex(r"worker (?:process )?(?:has )?(?:died|crashed)|WorkerCrashedError|SYSTEM_ERROR")
 
 
 def _place_by_driver(entities: Entities, events: Sequence[Event]) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import regex
 
+from ..regexes import lazy_regex
 from ..sources import REPLICA
 
-_HASHED_POD = regex.compile(r"^(?P<workload>.+?)(?P<hash>-[a-f0-9]{6,10})?-(?P<own>[a-z0-9]{5})$")
-_FILE_NOISE = regex.compile(
+_HASHED_POD = lazy_regex(r"^(?P<workload>.+?)(?P<hash>-[a-f0-9]{6,10})?-(?P<own>[a-z0-9]{5})$")
+_FILE_NOISE = lazy_regex(
     r"(?:^|[-_.])(?:previous|prev|current|curr|logs?|kubectl|pod|container|txt|gz|zst|old|new|first|last|run|node|saved|from|start(?:up)?|archive|\d+)(?=[-_.!]|$)",
     regex.IGNORECASE,
 )

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-import regex
-
 from ..model import Event, Finding, Locator, Role
+from ..regexes import lazy_regex
 from . import bystanders, jobs, rank, rules, saturated, told, unowned
 from . import evidence as evidence_stage
 from .case import Case
@@ -25,7 +24,7 @@ from .rules.series import rising
 INTERNAL_ERROR = 500
 """What a web framework answers for an exception that nobody caught."""
 
-_INTERPRETER = regex.compile(r"python[\d.]*")
+_INTERPRETER = lazy_regex(r"python[\d.]*")
 """What a script is called that gives itself no name; engines of today name their processes."""
 
 

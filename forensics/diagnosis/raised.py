@@ -8,16 +8,17 @@ import regex
 
 from ..model import Event, Finding, Role
 from ..parsers import traceback
+from ..regexes import lazy_regex
 from .case import Case, conclude
 from .ends import ECHOES
 from .rules.engine import AT_WORK, is_of_settings
 
-_ENGINE = regex.compile(
+_ENGINE = lazy_regex(
     r"(?:^|/)(?:vllm|sglang|text_generation_server|lmdeploy|tensorrt_llm|transformers|safetensors|llama_cpp"
     r"|flashinfer|torch)/"
 )
 """Packages of which an engine is made; a client's own libraries are none of them."""
-_LINE = regex.compile(
+_LINE = lazy_regex(
     r"(?:\[rank\d+\]: ?)?(?P<exception>(?:\w+\.){0,6}(?:Value|Type|Key|Attribute|Import|NotImplemented|Assertion|Index"
     r"|Name|UnboundLocal|ZeroDivision|FileNotFound|Permission|Argument|Validation|JSONDecode)Error): \S.*",
     regex.DOTALL,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import regex
-
 from ..model import Event
+from ..regexes import lazy_regex
 from .entities import shown_as_engine, words_of
 from .pod_names import workload_of
 
-_MADE = regex.compile(
+_MADE = lazy_regex(
     r"(?:-(?:\d{1,5}|predictor|default|deployment|raycluster|head|worker|group|[b-df-hj-np-tv-z2456789]{5,10}))*"
 )
 """What operators put between the name of their object and a pod's own: `-predictor-00001-deployment`, and random

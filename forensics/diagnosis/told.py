@@ -8,39 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import regex
-
 from ..model import Event, Finding
 from ..parsers import mentions, notes, prose
+from ..regexes import lazy_regex
 from . import bystanders
 from .case import Case, conclude
 from .pod_names import workload_of
 
-_EXIT = regex.compile(
+_EXIT = lazy_regex(
     r"(?:(?i:\bexit(?:ed with)?[ -]?(?:code|status))|退出码|(?i:code (?:de )?(?:sortie|retour))|(?i:código de salida))"
     r"\W{1,4}(?P<code>\d{1,3})\b"
 )
 _NO_FAULT = frozenset({0, 130, 143})
 """Exit codes of what was done, or was asked to end."""
-_ENDED = regex.compile(
+_ENDED = lazy_regex(
     r"(?i)\b(?:crashed|died|(?:got|was|were) (?:oom-?)?killed|went down|oom-?killed|oom(?:ed|'d)|went oom"
     r"|restarted (?:once|twice|\d+ ?(?:x|times)|itself|by itself|on its own|overnight)"
     r"|abgestürzt|gestorben|abgeschmiert|von (?:selbst|allein) neu gestartet"
     r"|(?:a|est) (?:planté|crashé)e?|se (?:cayó|murió)|caiu|morreu|упал[аио]?)\b"
     r"|崩溃了|挂了|挂掉了|宕机了|自[己动]重启了"
 )
-_UNSURE = regex.compile(
+_UNSURE = lazy_regex(
     r"(?i)\b(?:no|not|never|nothing|nobody|none|without|if|whether|would|could|may|might|will|until|unless|almost|nearly"
     r"|nicht|nie|kein\w*|ohne|wenn|ob|falls|könnte|wird|pas|jamais|sans|si|nunca|sin|não|nem|sem|не|ни|если)\b"
     r"|n't\b|\b(?:expected|erwartet|attendu|esperado)\b|没|未|不|是否|如果|会|吗|预期"
 )
-_ROW = regex.compile(r"\S {2,}\S.*? {2,}\S")
+_ROW = lazy_regex(r"\S {2,}\S.*? {2,}\S")
 """Columns: a program's table, whatever sentence stands in the last one."""
 APART_S = 3600.0
 """An hour after an end, what is started is no answer to it."""
-_PARTS = regex.compile(r"[^\p{L}\p{N}]+")
-_SENTENCE = regex.compile(r"[^.!?。！？]+(?:\.(?=\w)[^.!?。！？]*)*[.!?。！？]*")
-_QUOTED = regex.compile(
+_PARTS = lazy_regex(r"[^\p{L}\p{N}]+")
+_SENTENCE = lazy_regex(r"[^.!?。！？]+(?:\.(?=\w)[^.!?。！？]*)*[.!?。！？]*")
+_QUOTED = lazy_regex(
     r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|„[^“”\n]{1,200}[“”]|«[^»\n]{1,200}»|`[^`\n]{1,200}`|'[^'\n]{3,200}'"
 )
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import regex
-
 from ..model import Event, Finding
+from ..regexes import lazy_regex
 from .entities import ENGINE_COMM, Entities
 
 KINDS = frozenset({"container_terminated", "container_died", "unit_exit", "kernel_oom", "docker_state"})
-INSTANCE = regex.compile(r"[-_]\d+$")
+INSTANCE = lazy_regex(r"[-_]\d+$")
 """`vllm-1` is the first instance of the compose service `vllm`."""
 _KILLED = frozenset({"Killed", "SIGKILL"})
 

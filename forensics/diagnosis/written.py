@@ -14,12 +14,11 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import regex
-
 from .. import stamps
 from ..clocks.yearless import DAY_S, nearest_turn_s
 from ..model import Event, Finding, Source, StampForm
 from ..parsers import mentions, notes
+from ..regexes import lazy_regex
 from .model import Life
 
 HISTORY_S = 14 * DAY_S
@@ -31,18 +30,18 @@ _REMEMBERED = frozenset({
     "container_started", "container_terminated", "container_state", "docker_state", "k8s_first_seen",
 })  # fmt: skip
 """What a status remembers of days before: it is no log of them."""
-_DATE = regex.compile(r"(?<!\d)20\d\d-[01]\d-[0-3]\d(?!\d)")
-_MONTH = regex.compile(rf"\b({'|'.join(calendar.month_name[1:])})\b")
-_APART = regex.compile(
+_DATE = lazy_regex(r"(?<!\d)20\d\d-[01]\d-[0-3]\d(?!\d)")
+_MONTH = lazy_regex(rf"\b({'|'.join(calendar.month_name[1:])})\b")
+_APART = lazy_regex(
     r"(?i)\b(?:kept|other|another|old|different|unrelated|compar\w+|(?:for|as a) reference)\b"
     r"|另一|别的|其他|旧|对比|参考"
 )
 """How somebody says of a log that it is not of what is asked about."""
-_REVIEW = regex.compile(
+_REVIEW = lazy_regex(
     r"(?i)(?<![a-z])(?:post-?mortem|incident|retrospective|review|rca|inc-?\d+)(?![a-z])|复盘|事故|障害報告|ポストモーテム"
 )
 """How a text calls itself that is written when an incident is over."""
-_TODAY = regex.compile(r"(?i)\b(?:today|this (?:morning|afternoon|evening)|tonight|heute)\b|今天|今日|오늘")
+_TODAY = lazy_regex(r"(?i)\b(?:today|this (?:morning|afternoon|evening)|tonight|heute)\b|今天|今日|오늘")
 
 
 def by_people(sources: Iterable[Source]) -> frozenset[str]:

@@ -17,16 +17,17 @@ import regex
 
 from .. import stamps
 from ..model import Event, RawStamp
+from ..regexes import lazy_regex
 from .log import Assembled, Dialect, event_of
 from .records import Record
 
 LAYER = "audit"
-_RECORD = regex.compile(
+_RECORD = lazy_regex(
     r"(?:(?:node=\S+ )?type=(?P<type>SYSCALL|OBJ_PID) msg=audit\((?P<when>[^()]{10,40}):(?P<serial>\d{1,12})\) ?:"
     r"|(?P<type>SYSCALL|OBJ_PID)) (?P<rest>\w+=.*)"
 )
-_FIELD = regex.compile(r"(?<!\S)(?P<name>\w+)=(?:\"(?P<value>[^\"]*)\"|(?P<value>\S+))")
-_DAY = regex.compile(r"(?P<a>\d\d)/(?P<b>\d\d)/(?P<year>(?:20)?\d\d) (?P<hms>[\d:.]+)")
+_FIELD = lazy_regex(r"(?<!\S)(?P<name>\w+)=(?:\"(?P<value>[^\"]*)\"|(?P<value>\S+))")
+_DAY = lazy_regex(r"(?P<a>\d\d)/(?P<b>\d\d)/(?P<year>(?:20)?\d\d) (?P<hms>[\d:.]+)")
 _CALLS = {
     "c000003e": {"62": "kill", "200": "tkill", "234": "tgkill", "424": "pidfd_send_signal"},
     "c00000b7": {"129": "kill", "130": "tkill", "131": "tgkill", "424": "pidfd_send_signal"},

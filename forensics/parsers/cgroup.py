@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..model import Event, Locator
+from ..regexes import lazy_re
 from ..sources import mostly
 from .cgroup_path import path_scope
 from .sections import Section
@@ -48,18 +49,18 @@ NAMES = (*sorted(_SINGLE, key=len, reverse=True), *_KEYED, "memory.pressure")
 UNLIMITED = 1 << 62
 """Version 1 prints 9223372036854771712 for no limit."""
 _ALTERNATIVES = "|".join(re.escape(name) for name in sorted(NAMES, key=len, reverse=True))
-_NAME = re.compile(rf"(?<![\w.])(?:{_ALTERNATIVES})(?!\w|\.[a-z]+\.)")
-_OTHER_NAME = re.compile(
+_NAME = lazy_re(rf"(?<![\w.])(?:{_ALTERNATIVES})(?!\w|\.[a-z]+\.)")
+_OTHER_NAME = lazy_re(
     r"(?<![\w.])(?:memory|pids|cgroup|cpu|cpuset)\.(?!(?:txt|log|csv|json|out|err)\b)[a-z][a-z0-9_.]+"
 )
-_NUMBERS = re.compile(r"(?:[a-z_.]+ )?(?:-?\d+(?:[ -]\d+)*|max)")
+_NUMBERS = lazy_re(r"(?:[a-z_.]+ )?(?:-?\d+(?:[ -]\d+)*|max)")
 """What other controller files hold; they are known and say nothing here."""
-_NUMBER = re.compile(r"\d{1,20}|max")
-_PAIR = re.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,20})")
-_GREPPED = re.compile(
+_NUMBER = lazy_re(r"\d{1,20}|max")
+_PAIR = lazy_re(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,20})")
+_GREPPED = lazy_re(
     r"(?P<path>\S*?)(?P<name>memory\.[a-z_.]+|pids\.[a-z.]+|cgroup\.[a-z.]+): ?(?P<rest>\S.*)"
 )
-_PRESSURE = re.compile(
+_PRESSURE = lazy_re(
     r"(?P<kind>some|full) avg10=(?P<a>[\d.]+) avg60=(?P<b>[\d.]+) avg300=(?P<c>[\d.]+) total=(?P<total>\d+)"
 )
 

@@ -12,21 +12,20 @@ from the end, component by component, and never anchored at their start:
 
 from __future__ import annotations
 
-import regex
-
 from ..model import Scope
+from ..regexes import lazy_regex
 
-_CONTAINER = regex.compile(r"(?:(?P<runtime>[a-z][a-z-]*?)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
-_POD = regex.compile(
+_CONTAINER = lazy_regex(r"(?:(?P<runtime>[a-z][a-z-]*?)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
+_POD = lazy_regex(
     r"(?:[a-z-]*kubepods-(?:burstable-|besteffort-)?)?pod"
     r"(?P<uid>[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?"
 )
-_QOS = regex.compile(r"(?:[a-z-]*kubepods-)?(?:burstable|besteffort)(?:\.slice)?")
-_KUBEPODS = regex.compile(r"(?:[a-z-]*-)?kubepods(?:\.slice)?")
-_UNIT = regex.compile(r".+\.(?:service|scope|slice|socket|mount|swap)")
-_LXC = regex.compile(r"(?:/[^/]+)*?/(?:lxc/[^/]+(?:/ns)?|lxc\.payload[./][^/]+)")
+_QOS = lazy_regex(r"(?:[a-z-]*kubepods-)?(?:burstable|besteffort)(?:\.slice)?")
+_KUBEPODS = lazy_regex(r"(?:[a-z-]*-)?kubepods(?:\.slice)?")
+_UNIT = lazy_regex(r".+\.(?:service|scope|slice|socket|mount|swap)")
+_LXC = lazy_regex(r"(?:/[^/]+)*?/(?:lxc/[^/]+(?:/ns)?|lxc\.payload[./][^/]+)")
 _NO_UNIT = frozenset({"init.scope", "-.slice"})
-_JOB = regex.compile(r"/job_(?P<job>\d{1,18})(?=/|$)")
+_JOB = lazy_regex(r"/job_(?P<job>\d{1,18})(?=/|$)")
 _OF_JOBS = "slurmstepd.scope"
 """All jobs of a node run in this one scope."""
 

@@ -12,23 +12,24 @@ from itertools import pairwise
 import regex
 
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head, mostly
 from .layer import clean, cleaned
 from .notes import CHANNEL
 
 MAX_CHANGES = 2000
-_HELM = regex.compile(
+_HELM = lazy_regex(
     r"(?P<namespace>[\w.-]*), (?P<name>[\w.:-]+), (?P<kind>\w+) \((?P<group>[\w./-]*)\) "
     r"has (?:changed|been added|been removed)"
     r"(?:, but diff is empty after suppression\.?|:)?\s*"
 )
-_FILE = regex.compile(
+_FILE = lazy_regex(
     r"(?:diff (?:--git |-[\w-]+ )?.*|--- (?P<old>\S.*)|\+\+\+ (?P<new>\S.*)|index [0-9a-f]+\.\.[0-9a-f]+.*)"
 )
-_HUNK = regex.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*")
+_HUNK = lazy_regex(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*")
 _KEPT = (" ", "+", "-", "@@", "diff ", "index ", "...")
 """How lines of a diff begin."""
-_SIGNED = regex.compile(r"(?P<sign>[+-])(?P<text>.*)", regex.DOTALL)
+_SIGNED = lazy_regex(r"(?P<sign>[+-])(?P<text>.*)", regex.DOTALL)
 
 
 def read(text: str, source: str) -> Parsed:

@@ -11,9 +11,8 @@ from dataclasses import replace
 from html import unescape
 from typing import Any
 
-import regex
-
 from ..model import Event, Locator, RawStamp
+from ..regexes import lazy_regex
 from ..sources import Carried, Format, Head
 from .envelopes.shippers import AUTHORS, moment
 from .json_yaml import read_json
@@ -22,14 +21,14 @@ from .newest_first import is_newest_first
 from .recordings import Piece, carried
 
 MAX_BYTES = 64 << 20
-_AUTHOR = regex.compile(rf'"(?:{"|".join(sorted(AUTHORS))})"\s*:')
+_AUTHOR = lazy_regex(rf'"(?:{"|".join(sorted(AUTHORS))})"\s*:')
 _SAID = ("title", "pretext", "text", "content", "body", "description", "fallback", "plain_text", "preview")
 """Keys of what was written or uploaded, in the order in which it is shown."""
 _SHOWN_TWICE = frozenset({"fallback", "preview"})
 """Keys that repeat another one for those who cannot show it."""
 _OF_A_LOG = frozenset({"level", "severity", "levelname", "log", "message", "logger"})
 _POSTED = ("ts", "timestamp", "created_at", "createdAt", "create_at", "createdDateTime", "created")
-_LINK = regex.compile(r"<(?:https?|mailto):[^|<>\s]*\|([^<>\n]*)>")
+_LINK = lazy_regex(r"<(?:https?|mailto):[^|<>\s]*\|([^<>\n]*)>")
 """Slack writes a link as `<address|text>`."""
 SNIFF_CHARS = 64 << 10
 

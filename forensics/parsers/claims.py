@@ -9,11 +9,11 @@ any header between lines that have one is the rest of a message, not a message.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..regexes import lazy_re
 from . import prose
 from .envelopes.kernel import is_bare
 from .records import APPLICATIONS, MACHINE, Record, is_engine, unwrap
@@ -26,13 +26,13 @@ _BACKENDS = frozenset({"json", "labels"})
 """Envelopes that a log backend makes of each line, with its labels."""
 ANCHORS = ("==> ", "=== ", "--- ", "### ", "*** ", "```", "dmesg", "journalctl", "kern", "syslog")
 """Literals of headings between the parts of a file."""
-_NAMED = re.compile(
+_NAMED = lazy_re(
     r"\W*(?:[^\W\d_]+ ){0,3}(?:[dD]mesg|journalctl|syslog|[kK]ern(?:el)?[ ._]log|/var/log/\S+)(?:[ |].{0,40})?\W*"
 )
 """How a person says in a few words that a log of the machine is pasted below: `dmesg output:`, `kern.log`."""
-_CAPTION = re.compile(r"\W*[^\W\d_][^.:\[]{0,40}[:：]\W*")
+_CAPTION = lazy_re(r"\W*[^\W\d_][^.:\[]{0,40}[:：]\W*")
 """The same of anything: `**Host side:**`."""
-_STAMP = re.compile(r"\[?\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?\]? ")
+_STAMP = lazy_re(r"\[?\d{4}-\d\d-\d\d(?P<t>[T ])\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?\]? ")
 
 
 def settle(records: Sequence[Record], channel: str, source: str = "") -> list[Record]:

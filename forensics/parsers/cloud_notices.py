@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import regex
-
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .envelopes.shippers import moment
 from .json_yaml import read_json
@@ -27,11 +26,11 @@ _TELLING = ("Code", "detail-type", "operationType", "EventType", "action", "Fail
 _IN_WORDS = ("Message", "Description", "statusMessage")
 _WHEN = ("UpdateTime", "time", "startTime", "insertTime", "NotBefore")
 _START_CHECK = "ContainerStartupHealthCheckTimeoutInSeconds"
-_MARK = regex.compile(
+_MARK = lazy_regex(
     r'"(?:SpotInstanceRequests|InstanceStatuses|StateReason|StateTransitionReason|EndpointStatus|ContainerStartupHealthCheckTimeoutInSeconds|detail-type|operationType|EventType)"\s*:'
     r'|"action"\s*:\s*"(?:terminate|stop|hibernate)"\s*,\s*"time"'
 )
-_CODE_IN_WORDS = regex.compile(r'"Code"\s*:\s*"(?:instance|system|marked-for|Server\.|Client\.)[\w.-]+"')
+_CODE_IN_WORDS = lazy_regex(r'"Code"\s*:\s*"(?:instance|system|marked-for|Server\.|Client\.)[\w.-]+"')
 
 
 def read(text: str, source: str) -> Parsed:

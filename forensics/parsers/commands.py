@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import regex
-
 from .. import sources
 from ..model import Scope
+from ..regexes import lazy_regex
 from . import sections
 
-_COMMAND = regex.compile(
+_COMMAND = lazy_regex(
     r"(?:\[?[\w.:@~/\\ -]{0,80}\]?[$#%>❯➜]+ ?|[-#=*+>]{1,12} ?)(?:[A-Za-z]{3,12}(?: \d+)?: ?)?(?:sudo (?:-\S+ )*)?"
     r"(?P<title>(?:kubectl|oc|k3s|microk8s|docker|podman|nerdctl|crictl|nvidia-smi|journalctl|dmesg|free|df|ps|top|cat"
     r"|tail|head|grep|cd|ssh|systemctl|ray|curl|date|uptime|sar|vmstat|ls|echo|helm|squeue|sacct|scontrol|exit)\b"
     r"(?:[ \t].*)?)"
 )
-_RULED = regex.compile(r"(?=.*\w)(?P<rule>[=*#-])(?P=rule){2,} ?(?P<title>\S.*?\S) ?(?P=rule){3,}\s*")
+_RULED = lazy_regex(r"(?=.*\w)(?P<rule>[=*#-])(?P=rule){2,} ?(?P<title>\S.*?\S) ?(?P=rule){3,}\s*")
 """With a word in it: dashes alone are the rule below a table's header."""
-_WORDS = regex.compile(r"'[^']*'|\"[^\"]*\"|[^\s|;>&]+|[|;>&]")
+_WORDS = lazy_regex(r"'[^']*'|\"[^\"]*\"|[^\s|;>&]+|[|;>&]")
 _WITH_VALUE = frozenset({
     "-n", "--namespace", "-c", "--container", "-l", "--selector", "--tail", "--since", "--since-time", "--context",
     "--kubeconfig", "-s", "--server", "--cluster", "--user", "--limit-bytes", "-o", "--output", "--target", "-p", "-i",
     "-F", "-J", "--format", "--type",
 })  # fmt: skip
-_NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
-_ID = regex.compile(r"(?:sha256:)?[0-9a-f]{12,64}")
-_HOST = regex.compile(r"(?:[\w.-]+@)?(?P<host>[A-Za-z][\w.-]*)")
+_NAME = lazy_regex(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
+_ID = lazy_regex(r"(?:sha256:)?[0-9a-f]{12,64}")
+_HOST = lazy_regex(r"(?:[\w.-]+@)?(?P<host>[A-Za-z][\w.-]*)")
 _PODS = frozenset({"po", "pod", "pods"})
-_REPLICA = regex.compile(rf"(?:pods?[/: ] ?)?(?P<pod>[a-z0-9][a-z0-9.-]{{0,200}}-{sources.REPLICA})(?![\w.-])")
+_REPLICA = lazy_regex(rf"(?:pods?[/: ] ?)?(?P<pod>[a-z0-9][a-z0-9.-]{{0,200}}-{sources.REPLICA})(?![\w.-])")
 _READERS = frozenset({"cat", "zcat", "tail", "head", "less", "grep", "zgrep", "gsutil", "gcloud", "aws", "az"})
 """Programs that print a file, whose path may name its owner."""
 _RUNTIMES = frozenset({"docker", "podman", "nerdctl", "crictl"})

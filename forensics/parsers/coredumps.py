@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import regex
-
 from ..model import Event, Locator, Parsed, RawStamp, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .envelopes.journal import full_stamp
 from .layer import clean
 
 LAYER = "coredumpctl"
 _STAMP = r"[A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+)"
-_HEADER = regex.compile(r"TIME +PID +UID +GID +SIG(?:NAL)? +COREFILE +EXE.*")
-_ROW = regex.compile(
+_HEADER = lazy_regex(r"TIME +PID +UID +GID +SIG(?:NAL)? +COREFILE +EXE.*")
+_ROW = lazy_regex(
     rf"{_STAMP} +(?P<pid>\d{{1,18}}) +(?P<uid>\d{{1,18}}) +\d+ +(?P<signal>SIG\w+|\d+) +(?P<core>\S+) +(?P<exe>\S+).*"
 )
-_KEY = regex.compile(r" *(?P<key>[A-Z][A-Za-z ]{1,15}): (?P<value>.*)")
-_OWNER = regex.compile(r"(?P<pid>\d{1,18}) \((?P<comm>.*)\)")
-_SIGNAL = regex.compile(r"(?P<number>\d{1,3}) \((?P<name>\w+)\)")
-_WHEN = regex.compile(rf"{_STAMP}.*")
+_KEY = lazy_regex(r" *(?P<key>[A-Z][A-Za-z ]{1,15}): (?P<value>.*)")
+_OWNER = lazy_regex(r"(?P<pid>\d{1,18}) \((?P<comm>.*)\)")
+_SIGNAL = lazy_regex(r"(?P<number>\d{1,3}) \((?P<name>\w+)\)")
+_WHEN = lazy_regex(rf"{_STAMP}.*")
 
 
 def _dumped(

@@ -6,19 +6,20 @@ import regex
 
 from .. import stamps
 from ..model import RawStamp
+from ..regexes import lazy_regex
 
 _CLOCK = (
     r"(?P<h>\d{1,2})[:时時](?P<m>\d\d)[:分](?P<s>\d\d)秒?"
     r"(?: (?P<half>AM|PM))?(?:,? (?P<zone>[A-Z]{2,5}|[+-]\d{2,4}))?"
 )
-_DATE = regex.compile(
+_DATE = lazy_regex(
     r"(?:\p{L}{1,5}\.? +)?(?P<month>\p{L}{3,6}\.?|\d{1,2}月) +(?P<day>\d{1,2})"
     rf" +{_CLOCK} (?P<year>\d{{4}})"
 )
 _DAY_FIRST = r"(?:\p{L}{1,9}\.?,? +)?(?P<day>\d{1,2})\.? +(?P<month>\p{L}{3,9}\.?)"
-_DATE_DAY_FIRST = regex.compile(rf"{_DAY_FIRST} +(?P<year>\d{{4}}),? +{_CLOCK}")
-_DATE_YEAR_LAST = regex.compile(rf"{_DAY_FIRST} +{_CLOCK} (?P<year>\d{{4}})")
-_YEAR_FIRST = regex.compile(
+_DATE_DAY_FIRST = lazy_regex(rf"{_DAY_FIRST} +(?P<year>\d{{4}}),? +{_CLOCK}")
+_DATE_YEAR_LAST = lazy_regex(rf"{_DAY_FIRST} +{_CLOCK} (?P<year>\d{{4}})")
+_YEAR_FIRST = lazy_regex(
     r"(?P<year>\d{4})(?: ?年|\.) *(?P<month>\d{1,2})(?: ?月|\.) *(?P<day>\d{1,2})(?: ?日|\.)(?: ?\(?\p{L}+\)?)?"
     rf" +{_CLOCK}"
 )
@@ -29,13 +30,13 @@ SPELLED = (
     r" +\d{1,2}:\d\d:\d\d(?: [AP]M)?(?:,? (?:[A-Z]{2,5}|[+-]\d{2,4}))?(?: \d{4})?"
 )
 """A date with the name of its month, as part of another pattern."""
-_ISO_ONLY = regex.compile(
+_ISO_ONLY = lazy_regex(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
     r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d(?: [A-Z]{2,5})?))?(?: m=\S+)?"
 )
-_GO_ZONE = regex.compile(r"(?<=\d) ([+-]\d\d:?\d\d)\b")
+_GO_ZONE = lazy_regex(r"(?<=\d) ([+-]\d\d:?\d\d)\b")
 """Go prints a blank before the offset: `2025-09-24 09:37:31.118402113 +0000 UTC`."""
-_EPOCH = regex.compile(r"1\d{9}(?:\.\d{1,9})?")
+_EPOCH = lazy_regex(r"1\d{9}(?:\.\d{1,9})?")
 
 
 def date_command(text: str, layer: str) -> RawStamp | None:

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import regex
-
 from ..model import Diagnostic, Parsed, Severity
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .embedded import read_text
 
-_REPEATED = regex.compile(r"\n(?:<\d{1,3}>)?(?:\[ *\d+\.\d{6}\]|\d+,\d+,\d+,)")
-_PRINTABLE = regex.compile(r"[^\x20-\x7e\u0080-\uffff]|\\")
+_REPEATED = lazy_regex(r"\n(?:<\d{1,3}>)?(?:\[ *\d+\.\d{6}\]|\d+,\d+,\d+,)")
+_PRINTABLE = lazy_regex(r"[^\x20-\x7e\u0080-\uffff]|\\")
 
 
 def read(text: str, source: str) -> Parsed:

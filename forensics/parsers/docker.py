@@ -8,7 +8,6 @@ Formats: docker CLI 20 to 28, moby `daemon`, podman's events, cri-tools.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ import regex
 
 from .. import stamps
 from ..model import Event, Locator, Parsed, RawStamp, Scope, StampForm
+from ..regexes import lazy_re, lazy_regex
 from ..sources import Format, Head, mostly
 from . import healthchecks
 from .json_yaml import read_json
@@ -27,18 +27,18 @@ from .tables import Header, header_of
 from .task_states import is_task_states, task_events
 
 LAYER = "docker"
-_EVENT = re.compile(
+_EVENT = lazy_re(
     r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d| [+-]\d{4} \w+)?) "
     r"(?P<type>container|image|network|volume|daemon|plugin|pod) "
     r"(?P<action>exec_\w+(?:: [^(]*)?|\w+(?:: \w+)?) ?(?P<id>[\w.:/@-]*)"
     r"(?: \((?P<attributes>.*)\))?\s*"
 )
-_ATTRIBUTE = regex.compile(r"(?P<key>[\w./-]+)=(?P<value>.*?)(?=, [\w./-]+=|$)", regex.DOTALL)
-_JSON_EVENT = re.compile(r'\{(?=.*"[Tt]ype": ?"container")(?=.*"(?:[Aa]ction|Status)": ?").*\}\s*')
+_ATTRIBUTE = lazy_regex(r"(?P<key>[\w./-]+)=(?P<value>.*?)(?=, [\w./-]+=|$)", regex.DOTALL)
+_JSON_EVENT = lazy_re(r'\{(?=.*"[Tt]ype": ?"container")(?=.*"(?:[Aa]ction|Status)": ?").*\}\s*')
 _SIGNALS = {"HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
 
 
-_TASK = regex.compile(r"\.\d+\.[a-z0-9]{8,25}$")
+_TASK = lazy_regex(r"\.\d+\.[a-z0-9]{8,25}$")
 """What a swarm puts behind the name of a service: the slot, and the task's id."""
 
 
@@ -127,7 +127,7 @@ def _happened(
     return _refined(event, action.strip(), labels, scope.container or identity[:12])
 
 
-_SPOKEN = regex.compile(
+_SPOKEN = lazy_regex(
     r"(?:[A-Z]{1,5} )?(?:m=[+-][\d.]{1,20} )?container (?P<action>\w+(?:: \w+)?) (?P<id>[0-9a-f]{64})"
     r" \((?P<attributes>.*)\)\s*"
 )
@@ -302,7 +302,7 @@ def _sniff_inspect(head: Head) -> int:
     return 96 if docker or crictl or health or is_task_states(text) else 0
 
 
-_AGO = regex.compile(r"(?P<count>\d+|About an?|Less than a) (?P<unit>second|minute|hour|day|week|month|year)s?")
+_AGO = lazy_regex(r"(?P<count>\d+|About an?|Less than a) (?P<unit>second|minute|hour|day|week|month|year)s?")
 _UNIT_S = {
     "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0, "month": 30 * 86400.0,
     "year": 365 * 86400.0,
@@ -321,9 +321,9 @@ def ago(text: str) -> RawStamp | None:
 
 _DOCKER_PS = frozenset({"NAMES", "STATUS"})
 _CRICTL_PS = ("CONTAINER", "IMAGE", "CREATED", "STATE", "NAME", "ATTEMPT")
-_EXITED = regex.compile(r"(?:Exited|Restarting) \((?P<code>-?\d{1,9})\) (?P<ago>.*)")
-_STATUS = regex.compile(r"(?:Up|Exited|Created|Restarting|Removal|Removing|Dead|Paused)\b")
-_JOINED = regex.compile(rf"(?<= ago) (?={_STATUS.pattern})")
+_EXITED = lazy_regex(r"(?:Exited|Restarting) \((?P<code>-?\d{1,9})\) (?P<ago>.*)")
+_STATUS = lazy_regex(r"(?:Up|Exited|Created|Restarting|Removal|Removing|Dead|Paused)\b")
+_JOINED = lazy_regex(rf"(?<= ago) (?={_STATUS.pattern})")
 """Where the columns `CREATED` and `STATUS` of a table lost their gap: it was typed off, or pasted through a chat."""
 
 

@@ -13,16 +13,17 @@ from collections.abc import Iterator, Sequence
 import regex
 
 from ..model import Event, Parsed
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .commands import is_command, owner_of, title_of
 from .docker import inspected
 from .located import Object, dig, quoted
 
-_INSPECT = regex.compile(
+_INSPECT = lazy_regex(
     r"(?:sudo )?(?:docker|podman|nerdctl) (?:container )?inspect "
     r"(?=.*?(?:-f|--format)[ =](?:'(?P<form>[^']+)'|\"(?P<form>[^\"]+)\"))"
 )
-_PATH = regex.compile(r"\{\{-? ?\.(?P<path>[A-Z]\w*(?:\.[A-Z]\w*)*) ?-?\}\}")
+_PATH = lazy_regex(r"\{\{-? ?\.(?P<path>[A-Z]\w*(?:\.[A-Z]\w*)*) ?-?\}\}")
 _SHAPES = {"OOMKilled": "true|false", "Running": "true|false", "ExitCode": r"\d{1,3}", "Memory": r"\d{1,18}"}
 """How values look, so that no error of the command is taken for them."""
 _WORDS = {"true": True, "false": False}

@@ -14,6 +14,7 @@ from typing import Any
 import regex
 
 from ..model import Diagnostic, Event, Locator, Parsed, Scope, Severity
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .healthchecks import health_fields
 from .json_yaml import read_json, read_yaml
@@ -22,11 +23,11 @@ from .k8s_values import known
 from .located import Object, dig, int_at, object_at, objects_at, quoted, strings_at, text_at
 from .sizes import size_bytes
 
-_SERVICES = regex.compile(r"^services:\s*(?:#.*)?$", regex.MULTILINE)
-_SERVICE_KEY = regex.compile(r"^\s+(?:image|build):", regex.MULTILINE)
-_YAML_PATH = regex.compile(r"\.ya?ml(?:[.~_-][\w.-]*)?$", regex.IGNORECASE)
-_BACKUP = regex.compile(r"(?:[._-](?:bak|old|orig|save|backup)\b|~$)", regex.IGNORECASE)
-_DURATION = regex.compile(r"(?:(?P<h>\d{1,9})h)?(?:(?P<m>\d{1,9})m)?(?:(?P<s>\d{1,9})s)?")
+_SERVICES = lazy_regex(r"^services:\s*(?:#.*)?$", regex.MULTILINE)
+_SERVICE_KEY = lazy_regex(r"^\s+(?:image|build):", regex.MULTILINE)
+_YAML_PATH = lazy_regex(r"\.ya?ml(?:[.~_-][\w.-]*)?$", regex.IGNORECASE)
+_BACKUP = lazy_regex(r"(?:[._-](?:bak|old|orig|save|backup)\b|~$)", regex.IGNORECASE)
+_DURATION = lazy_regex(r"(?:(?P<h>\d{1,9})h)?(?:(?P<m>\d{1,9})m)?(?:(?P<s>\d{1,9})s)?")
 
 
 def _duration_s(text: str) -> int | None:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import regex
-
 from ..model import Parsed, Samples, Scope
+from ..regexes import lazy_regex
 from ..scan import Scanned, SeriesSpec
 from ..sources import Format, Head
 from .embedded import read_text
@@ -41,8 +40,8 @@ def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
     return points.samples()
 
 
-_BANNER = regex.compile(r"earlyoom v?\d+\.\d+.*")
-_STATUS_LINE = regex.compile(r"mem avail: +\d+ of +\d+ MiB \(.*")
+_BANNER = lazy_regex(r"earlyoom v?\d+\.\d+.*")
+_STATUS_LINE = lazy_regex(r"mem avail: +\d+ of +\d+ MiB \(.*")
 
 
 def _sniff(head: Head) -> int:

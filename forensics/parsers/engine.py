@@ -12,29 +12,30 @@ from dataclasses import replace
 from typing import Any
 
 from ..model import Event
+from ..regexes import lazy_re
 from . import engine_stats, ray, reprs, traceback
 from .log import Dialect
 
 _VERSION = r"v?(?P<version>\d+\.\d+[\w.+-]*)"
-_CONFIG = re.compile(
+_CONFIG = lazy_re(
     rf"Initializing an? (?:(?P<generation>V[01]) )?LLM engine \({_VERSION}\) with config: (?P<rest>.*)",
     re.DOTALL,
 )
-_NON_DEFAULT = re.compile(r"(?:vLLM (?:API )?server )?non-default args: (?P<rest>\{.*)", re.DOTALL)
-_NAMESPACE = re.compile(r"(?:vLLM (?:API )?server )?args: Namespace\((?P<rest>.*)", re.DOTALL)
-_SERVER_ARGS = re.compile(r"server_args=ServerArgs\((?P<rest>.*)", re.DOTALL)
-_BANNER = re.compile(rf"vLLM (?:API )?server version {_VERSION}(?:, serving model (?P<model>\S+))?")
-_LOGO = re.compile(rf"[^\w]*(?:version {_VERSION}|model   (?P<model>\S+))\s*")
-_ACCESS = re.compile(
+_NON_DEFAULT = lazy_re(r"(?:vLLM (?:API )?server )?non-default args: (?P<rest>\{.*)", re.DOTALL)
+_NAMESPACE = lazy_re(r"(?:vLLM (?:API )?server )?args: Namespace\((?P<rest>.*)", re.DOTALL)
+_SERVER_ARGS = lazy_re(r"server_args=ServerArgs\((?P<rest>.*)", re.DOTALL)
+_BANNER = lazy_re(rf"vLLM (?:API )?server version {_VERSION}(?:, serving model (?P<model>\S+))?")
+_LOGO = lazy_re(rf"[^\w]*(?:version {_VERSION}|model   (?P<model>\S+))\s*")
+_ACCESS = lazy_re(
     r'(?:\S+:\d+|-) - "(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status>\d{3})\b.*'
 )
-_GIN = re.compile(
+_GIN = lazy_re(
     r'\[GIN\] (?:\d{4}/\d\d/\d\d - \d\d:\d\d:\d\d )?\| +(?P<status>\d{3}) \|[^|]*\|[^|]*\| +(?P<method>[A-Z]+) +'
     r'"(?P<path>/(?:api/(?:chat|generate|embed)|v1/)[^"]*)"'
 )
 """Ollama's access line, which is that of the Go framework: only calls of a model tell an engine at work."""
 
-_ROUTER = re.compile(
+_ROUTER = lazy_re(
     r"\s*(?:INFO +)?(?P<span>[a-z_]{3,40})\{[^\n]{0,4000}\}: (?:text_(?:generation|embeddings)_router(?:::\w+)*: )?"
     r'(?:\S+\.rs:\d+: )?Success(?: total_time="[^\n]{0,2000})?'
 )

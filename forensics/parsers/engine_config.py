@@ -7,9 +7,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import regex
-
 from ..model import Diagnostic, Event, Locator, Parsed, Severity
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from . import reprs
 
@@ -101,10 +100,10 @@ _ALIASES = {
     "pp_size": "pipeline_parallel_size", "dp": "data_parallel_size", "q": "quantization",
     "O": "compilation_config", "cc": "compilation_config", "model_path": "model", "m": "model",
 }  # fmt: skip
-_SWITCHES = regex.compile(r"(?:enable|disable|enforce|trust|skip|return)_\w+|headless")
+_SWITCHES = lazy_regex(r"(?:enable|disable|enforce|trust|skip|return)_\w+|headless")
 """Flags without a value: a word after them is a positional argument."""
 _HUMAN_INTEGERS = frozenset({"max_model_len", "max_num_batched_tokens", "kv_cache_memory_bytes"})
-_HUMAN = regex.compile(r"(\d{1,18}(?:\.\d{1,18})?)([kKmMgGtT])")
+_HUMAN = lazy_regex(r"(\d{1,18}(?:\.\d{1,18})?)([kKmMgGtT])")
 _FACTORS = {
     "k": 1000,
     "K": 1 << 10,
@@ -117,8 +116,8 @@ _FACTORS = {
 }
 _ENGINES = ("vllm", "sglang", "lmdeploy", "trtllm", "text-generation-launcher")
 _ENDS = frozenset({"&&", "||", ";", "|", "&"})
-_REDIRECTION = regex.compile(r"\d?>.*|<.*")
-_LEVEL = regex.compile(r"O(\d)")
+_REDIRECTION = lazy_regex(r"\d?>.*|<.*")
+_LEVEL = lazy_regex(r"O(\d)")
 
 
 def parse_cli_args(args: Sequence[str]) -> dict[str, Any]:

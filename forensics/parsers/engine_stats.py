@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import nan
 
-import regex
-
 from .. import stamps
 from ..model import RawStamp, Samples, Scope, StampForm
+from ..regexes import lazy_regex
 from ..scan import Scanned, SeriesRows, SeriesSpec
 from .points import Column, Points
 from .records import unwrap
@@ -72,8 +71,8 @@ _NAMES = {
     "prefill_running": ("requests_running", 1.0),
     "prefill_waiting": ("requests_waiting", 1.0),
 }
-_ENGINE_STAMP = regex.compile(r"(\d\d)-(\d\d) (\d\d:\d\d:\d\d) \[?[\w./-]+:\d+\] ?$")
-_SGLANG_STAMP = regex.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)((?: [A-Z]+\d+)*)\] ?$")
+_ENGINE_STAMP = lazy_regex(r"(\d\d)-(\d\d) (\d\d:\d\d:\d\d) \[?[\w./-]+:\d+\] ?$")
+_SGLANG_STAMP = lazy_regex(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)((?: [A-Z]+\d+)*)\] ?$")
 
 
 def samples(scanned: Scanned, source: str) -> Sequence[Samples]:
@@ -138,7 +137,7 @@ def _stamp(head: str, tail: str) -> tuple[RawStamp | None, str]:
     return (around[-1] if around else None), ""
 
 
-_STERN = regex.compile(r"(?P<pod>[a-z0-9][a-z0-9.-]*-(?:\d{1,4}|[a-z0-9]{5})) (?P<container>[a-z0-9][a-z0-9-]*) ")
+_STERN = lazy_regex(r"(?P<pod>[a-z0-9][a-z0-9.-]*-(?:\d{1,4}|[a-z0-9]{5})) (?P<container>[a-z0-9][a-z0-9-]*) ")
 
 
 def _cached_scope() -> Callable[[str, str, str], Scope]:

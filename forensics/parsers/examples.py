@@ -9,51 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import regex
-
+from ..regexes import lazy_regex
 from . import prose
 
-_CONDITION = regex.compile(
+_CONDITION = lazy_regex(
     r"[\s*+•\-_>]*(?:\(?\d{1,2}[.)]\s+)?[*_]*"
     r"(?:(?i:if|in case|whenever|wenn|falls|sollte|si|s'il|en cas)\b|When (?:you|the logs?)\b|"
     r"如果|若|假如|当您?看到|もし|[QA]\d{0,2}: )"
 )
 """How an instruction begins that holds for some day, or a question that many have."""
-_SHOULD_SEE = regex.compile(
+_SHOULD_SEE = lazy_regex(
     r"\b[Ii]f (?:you|it|they|(?:the|a|any|your) [\w.-]+|logs?|vLLM) "
     r"(?:sees?|shows?|has|says?|contains?|hits?|gets?|finds?|prints?|reports?|(?:fails?|dies|crashes) with)\b"
 )
-_FIRST_PERSON = regex.compile(r"\b(?i:I|I'm|I've|we|we've|my|ich|wir|mein|je|nous|mon|yo|nosotros)\b|我|私")
+_FIRST_PERSON = lazy_regex(r"\b(?i:I|I'm|I've|we|we've|my|ich|wir|mein|je|nous|mon|yo|nosotros)\b|我|私")
 _VERBS = (
     r"(?i:(?:bug|hot)?fix(?:e[sd]|ing)?|avoid(?:s|ed)?|prevent(?:s|ed)?|handle[sd]?|catch(?:es)?|resolve[sd]?|"
     r"no longer)"
 )
 _SCOPE = r"(?:[*_`]*[a-z][\w./-]*(?:\([\w./, -]+\))?[*_`]*!?:\s+)?"
 _FAULT = r"(?:[\w.]*(?:Error|Exception)\b|CUDA|OOM|(?i:out of memory|killed)|Xid)"
-_CHANGE = regex.compile(
+_CHANGE = lazy_regex(
     rf"\s*(?:[-*+•]\s+)?{_SCOPE}[*_]*{_VERBS}(?:\([\w./, -]+\))?!?:?[*_]*\s+(?:[a-z][\w-]*\s+){{0,4}}[`'\"]?{_FAULT}"
     r"|\s*[-*+•]\s+.*(?:\(\[?(?:GH-|gh-|PR ?)?[#!]\d+\]?(?:\([^)]*\))?(?:, ?[#!]\d+)*\)"
     r"|\bby @[\w-]+ in (?:#\d+|https?:\S+/pull/\d+))\.?\s*$"
 )
 """A line of release notes or of a commit: what was mended, or the number of the change."""
-_ADVICE = regex.compile(r"\s*(?:->|=>|→|⇒)\s+\p{L}")
+_ADVICE = lazy_regex(r"\s*(?:->|=>|→|⇒)\s+\p{L}")
 """What to do about the error in the line above."""
-_TEMPLATE = regex.compile(r"\{\{-? ?(?:\$(?:labels|value)|\.(?:Labels|Values|Annotations|CommonLabels))\b")
+_TEMPLATE = lazy_regex(r"\{\{-? ?(?:\$(?:labels|value)|\.(?:Labels|Values|Annotations|CommonLabels))\b")
 """What an alert's text is made from."""
-_COMMENT = regex.compile(r"\s*(?:#|//|;)+\s")
-_SETS = regex.compile(
+_COMMENT = lazy_regex(r"\s*(?:#|//|;)+\s")
+_SETS = lazy_regex(
     r"\s*(?:- )?(?:--[\w-]+(?:[= ].*)?|export \w+=.*|[A-Za-z]\w*=\S.*|[a-z][\w./-]*:(?: .*)?|[a-z][\w.-]* = .*|"
     r"[\w-]+: ?\[.*\]|\[[\w.-]+\])\s*"
 )
 """A line of settings: YAML, an environment file, arguments."""
-_INTRODUCES = regex.compile(
+_INTRODUCES = lazy_regex(
     r"(?i:\b(?:examples?|e\.g\.|for instance|such as|looks? like(?: this)?|beispiel)|例如|比如|示例|例)\W{0,4}$"
 )
-_REMEDIES = regex.compile(
+_REMEDIES = lazy_regex(
     r"\s*\|.*(?:(?i:\b(?:actions?|fix|remedy|solution|meaning|what to do|resolution|mitigation)\b)|处理|解决).*\|\s*$"
 )
 """The header of a table that says what to do about which error."""
-_MANUAL = regex.compile(
+_MANUAL = lazy_regex(
     r"(?i:\b(?:run-?book|play-?book|faq|sop|standard operating procedure|change-?log|release notes?|what'?s new|"
     r"trouble-?shooting guide|known (?:issues|errors)|common (?:errors|problems|failures)|cheat-?sheet)\b"
     r"|\bwhat to do (?:when|if)\b|\bhow to (?:handle|react|respond|debug|diagnose)\b)"
@@ -61,17 +60,17 @@ _MANUAL = regex.compile(
 )
 INTRODUCTION = 40
 _HEAD_LINES = 3
-_VERSION = regex.compile(
+_VERSION = lazy_regex(
     r"\W{0,6}(?:[A-Za-z][\w -]{0,30} )?v?\d+\.\d+(?:\.\d+)?(?:[.-]?\w{1,12})?\W{0,6}"
     r"(?:\d{4}-\d\d-\d\d|\([^)]{0,30}\))?\W{0,3}"
 )
-_ITEM = regex.compile(r"\s*(?:#{1,6}\s|[-*+•]\s|\d{1,2}[.)]\s|\|)")
-_RULE = regex.compile(r"\s*(?:- )?(?:alert|record): ?\S")
-_EXPRESSION = regex.compile(r"\s*(?:- )?expr: ?\S")
-_ANNOTATIONS = regex.compile(r"\s*annotations:\s*$")
-_YAML = regex.compile(r"\s*(?:- |#|[A-Za-z][\w./-]*:(?:\s|$))")
-_FIRED = regex.compile(r"(?i:\bfiring\b|startsAt|activeAt|\bresolved\b)")
-_STAMP = regex.compile(r"(?<![\d:])[0-2]\d:[0-5]\d:[0-5]\d|\[ *\d+\.\d{3,}\]|\d\d-\d\dT\d\d:?\d\d")
+_ITEM = lazy_regex(r"\s*(?:#{1,6}\s|[-*+•]\s|\d{1,2}[.)]\s|\|)")
+_RULE = lazy_regex(r"\s*(?:- )?(?:alert|record): ?\S")
+_EXPRESSION = lazy_regex(r"\s*(?:- )?expr: ?\S")
+_ANNOTATIONS = lazy_regex(r"\s*annotations:\s*$")
+_YAML = lazy_regex(r"\s*(?:- |#|[A-Za-z][\w./-]*:(?:\s|$))")
+_FIRED = lazy_regex(r"(?i:\bfiring\b|startsAt|activeAt|\bresolved\b)")
+_STAMP = lazy_regex(r"(?<![\d:])[0-2]\d:[0-5]\d:[0-5]\d|\[ *\d+\.\d{3,}\]|\d\d-\d\dT\d\d:?\d\d")
 MAX_CHARS = 2000
 """So much of a line is looked at."""
 MIN_EXAMPLES, EXAMPLE_SHARE = 2, 0.4

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any
 
-import regex
-
 from ..model import Diagnostic, Event, Parsed, Severity
+from ..regexes import lazy_regex
 from ..sources import Format, Head, mostly
 from .embedded import read_text
 from .envelopes.shippers import AUTHORS, flat, is_shipped, message_of, moment, shipped
@@ -226,7 +225,7 @@ def _at(places: Sequence[int], row: int) -> int:
     return places[min(max(row, 1), len(places)) - 1]
 
 
-WRAPPED = regex.compile(rf'"(?:{"|".join(WRAPPERS)})"\s*:\s*\{{')
+WRAPPED = lazy_regex(rf'"(?:{"|".join(WRAPPERS)})"\s*:\s*\{{')
 """Where an entry's content begins, which may be an object of Kubernetes."""
 
 

@@ -12,13 +12,14 @@ import regex
 
 from .. import stamps
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .dates import date_command
 
 LAYER = "helm"
 _HISTORY = ("REVISION", "UPDATED", "STATUS", "CHART", "APP VERSION", "DESCRIPTION")
 _LIST = ("NAME", "NAMESPACE", "REVISION", "UPDATED", "STATUS", "CHART")
-_STATUS = regex.compile(r"(?P<key>NAME|LAST DEPLOYED|NAMESPACE|STATUS|REVISION|CHART): *(?P<value>.*)")
+_STATUS = lazy_regex(r"(?P<key>NAME|LAST DEPLOYED|NAMESPACE|STATUS|REVISION|CHART): *(?P<value>.*)")
 
 
 def _cells(line: str) -> tuple[str, ...]:

@@ -4,32 +4,31 @@ chrony).
 
 from __future__ import annotations
 
-import regex
-
 from .. import stamps
 from ..model import Event, Locator, RawStamp, Scope, StampForm
+from ..regexes import lazy_regex
 from .dates import date_command, is_time
 from .sections import Section
 
 LAYER = "host"
-_UPTIME = regex.compile(
+_UPTIME = lazy_regex(
     r"\s*(?:top - )?(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d) up\s+(?P<up>.*?),\s+(?:\d+ users?,\s+)?"
     r"load average: (?P<load>[\d., ]+)"
 )
-_UP_PART = regex.compile(r"(?:(?P<days>\d+) days?,\s*)?(?:(?P<h>\d+):(?P<m>\d\d)|(?P<min>\d+) min)?,?")
-_LOCAL = regex.compile(r"\s*Local time: \w{3} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+)")
-_UNIVERSAL = regex.compile(r"\s*Universal time: \w{3} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC")
-_ZONE = regex.compile(r"\s*Time zone: (?P<name>\S+) \((?P<short>\S+), (?P<offset>[+-]\d{4})\)")
-_SYNCED = regex.compile(r"\s*(?:System clock|NTP) synchronized: (?P<answer>yes|no)")
-_CHRONY_OFFSET = regex.compile(r"System time\s+: (?P<amount>[\d.]+) seconds (?P<side>fast|slow) of NTP time")
-_BTIME = regex.compile(r"btime (?P<epoch>1\d{9})")
-_PROC_UPTIME = regex.compile(r"(?P<up>\d{1,10}\.\d\d) \d{1,12}\.\d\d\s*")
-_STAT = regex.compile(r"btime \d+|\d+\.\d\d \d+\.\d\d")
+_UP_PART = lazy_regex(r"(?:(?P<days>\d+) days?,\s*)?(?:(?P<h>\d+):(?P<m>\d\d)|(?P<min>\d+) min)?,?")
+_LOCAL = lazy_regex(r"\s*Local time: \w{3} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+)")
+_UNIVERSAL = lazy_regex(r"\s*Universal time: \w{3} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC")
+_ZONE = lazy_regex(r"\s*Time zone: (?P<name>\S+) \((?P<short>\S+), (?P<offset>[+-]\d{4})\)")
+_SYNCED = lazy_regex(r"\s*(?:System clock|NTP) synchronized: (?P<answer>yes|no)")
+_CHRONY_OFFSET = lazy_regex(r"System time\s+: (?P<amount>[\d.]+) seconds (?P<side>fast|slow) of NTP time")
+_BTIME = lazy_regex(r"btime (?P<epoch>1\d{9})")
+_PROC_UPTIME = lazy_regex(r"(?P<up>\d{1,10}\.\d\d) \d{1,12}\.\d\d\s*")
+_STAT = lazy_regex(r"btime \d+|\d+\.\d\d \d+\.\d\d")
 """Lines of /proc/stat and /proc/uptime that people pick out to note a time."""
-_UNAME = regex.compile(
+_UNAME = lazy_regex(
     r"Linux (?P<host>[\w.-]+) (?P<release>\d+\.\d+\S*) #\S+ .*(?:GNU/Linux|x86_64|aarch64)\s*"
 )
-_CHRONY_LEAP = regex.compile(r"Leap status\s+: (?P<status>.+)")
+_CHRONY_LEAP = lazy_regex(r"Leap status\s+: (?P<status>.+)")
 
 
 def kind_of(section: Section) -> str:

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 from ..model import Event, Locator, RawStamp, Scope
+from ..regexes import lazy_re
 from ..sources import mostly
 from . import cgroup
 from .dates import date_command
@@ -16,28 +17,28 @@ from .points import Points
 from .sections import Section
 from .sizes import size_bytes
 
-_MEMINFO = re.compile(r"(?P<key>[A-Za-z][\w()]*):\s+(?P<value>\d{1,18})(?P<unit> kB)?")
-_FREE_HEADER = re.compile(r"\s+total\s+used\s+free\s+.*")
-_FREE_ROW = re.compile(r"(?P<name>Mem|Swap|Total|内存|交换|Speicher|Swap)[:：]\s*(?P<cells>.*)")
+_MEMINFO = lazy_re(r"(?P<key>[A-Za-z][\w()]*):\s+(?P<value>\d{1,18})(?P<unit> kB)?")
+_FREE_HEADER = lazy_re(r"\s+total\s+used\s+free\s+.*")
+_FREE_ROW = lazy_re(r"(?P<name>Mem|Swap|Total|内存|交换|Speicher|Swap)[:：]\s*(?P<cells>.*)")
 _FREE_UNITS = {
     "b": 1, "bytes": 1, "k": 1 << 10, "kibi": 1 << 10, "m": 1 << 20, "mebi": 1 << 20, "g": 1 << 30,
     "gibi": 1 << 30, "kilo": 10**3, "mega": 10**6, "giga": 10**9,
 }  # fmt: skip
-_VMSTAT_S = re.compile(
+_VMSTAT_S = lazy_re(
     r"\s*(?P<value>\d{1,18}) K (?P<key>total memory|used memory|free memory|total swap|used swap|free swap)"
 )
 _VMSTAT_KEYS = {
     "total memory": "mem_total_kib", "used memory": "mem_used_kib", "free memory": "mem_free_kib",
     "total swap": "swap_total_kib", "used swap": "swap_used_kib", "free swap": "swap_free_kib",
 }  # fmt: skip
-_TOP = re.compile(r"(?P<unit>[KMG])iB (?P<name>Mem|Swap)\s*:\s*(?P<rest>.*)")
-_TOP_PART = re.compile(r"(?P<amount>[\d.]+)\+? (?P<key>total|free|used|buff/cache|avail Mem)")
+_TOP = lazy_re(r"(?P<unit>[KMG])iB (?P<name>Mem|Swap)\s*:\s*(?P<rest>.*)")
+_TOP_PART = lazy_re(r"(?P<amount>[\d.]+)\+? (?P<key>total|free|used|buff/cache|avail Mem)")
 _STATUS_KEYS = {
     "VmRSS": "rss_kib", "VmSize": "vsz_kib", "VmHWM": "peak_rss_kib", "VmSwap": "swap_kib",
     "RssAnon": "anon_rss_kib", "RssShmem": "shmem_rss_kib",
 }  # fmt: skip
-_COUNTER = re.compile(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,18})")
-_SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_COUNTER = lazy_re(r"(?P<key>[a-z][a-z0-9_]*) (?P<value>\d{1,18})")
+_SNAKE = lazy_re(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def matches(section: Section) -> bool:

@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..model import Event, Locator, RawStamp, Scope
+from ..regexes import lazy_re
 from .numerals import is_whole
 from .points import Points
 from .sections import Section
 from .sizes import human, size_bytes
 
-_PS_HEADER = re.compile(r"\s*(?:[%A-Z+-]+\s+)*PID\s+(?:\S+\s+)*(?:COMMAND|CMD)\s*")
-_DF_HEADER = re.compile(r"Filesystem\s+.*Mounted on\s*")
+_PS_HEADER = lazy_re(r"\s*(?:[%A-Z+-]+\s+)*PID\s+(?:\S+\s+)*(?:COMMAND|CMD)\s*")
+_DF_HEADER = lazy_re(r"Filesystem\s+.*Mounted on\s*")
 _WEEKDAYS = frozenset(("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"))
-_BLOCKS = re.compile(r"(\d*)([KMGT]?)B?-blocks", re.IGNORECASE)
+_BLOCKS = lazy_re(r"(\d*)([KMGT]?)B?-blocks", re.IGNORECASE)
 
 
 def matches_ps(section: Section) -> bool:

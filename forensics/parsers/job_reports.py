@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import regex
-
 from ..model import Event
+from ..regexes import lazy_regex
 from .log import Dialect
 
-_DONE = regex.compile(
+_DONE = lazy_regex(
     r"(?:\[?(?:INFO|NOTICE)\]?:?\s+)?(?:[\w.-]{1,60}:?\s+)??"
     r"(?i:all done|done|finished|completed?|summary)(?: in [\w. ]{1,30}?)?[.:,;!]?\s(?P<told>[^\n]{1,400})"
 )
-_COUNTER = regex.compile(r"(?<![\w.-])(?P<name>[A-Za-z]\w{0,40})(?:=|: )(?P<value>\d{1,15})(?![\w.])")
-_FAILED = regex.compile(r"(?i)(?:\w+_)?(?:failed|failures|errors)")
-_AGAIN = regex.compile(r"(?i)(?:\w+_)?(?:retries|retried)")
+_COUNTER = lazy_regex(r"(?<![\w.-])(?P<name>[A-Za-z]\w{0,40})(?:=|: )(?P<value>\d{1,15})(?![\w.])")
+_FAILED = lazy_regex(r"(?i)(?:\w+_)?(?:failed|failures|errors)")
+_AGAIN = lazy_regex(r"(?i)(?:\w+_)?(?:retries|retried)")
 ANCHORS = ("failed=0", "failed: 0", "failures=0", "failures: 0", "errors=0", "errors: 0")
 
 

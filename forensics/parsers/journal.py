@@ -15,18 +15,19 @@ import regex
 
 from .. import stamps
 from ..model import Event, Locator, Parsed, RawStamp
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .envelopes.journal import full_stamp
 from .log import Dialect
 
-_BOOT = regex.compile(r"-- (?:Boot (?P<boot>[0-9a-f]{32})|Reboot) --")
+_BOOT = lazy_regex(r"-- (?:Boot (?P<boot>[0-9a-f]{32})|Reboot) --")
 _FIRST, _LAST = (
     rf"[A-Z][a-z]{{2}} (?P<{name}>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) "
     rf"(?P<{name}_zone>[A-Z]{{2,5}}|[+-]\d{{2,4}})"
     for name in ("first", "last")
 )
-_RANGE = regex.compile(rf"-- (?:Logs|Journal) begins? at {_FIRST}, ends? at {_LAST}\.? --")
-_BOOT_ROW = regex.compile(rf" *(?P<index>-?\d{{1,18}}) +(?P<boot>[0-9a-f]{{32}}) {_FIRST}(?: |—){_LAST}\s*")
+_RANGE = lazy_regex(rf"-- (?:Logs|Journal) begins? at {_FIRST}, ends? at {_LAST}\.? --")
+_BOOT_ROW = lazy_regex(rf" *(?P<index>-?\d{{1,18}}) +(?P<boot>[0-9a-f]{{32}}) {_FIRST}(?: |—){_LAST}\s*")
 
 
 def refine(event: Event) -> Event:

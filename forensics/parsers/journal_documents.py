@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-import regex
-
 from ..model import Diagnostic, Event, Parsed, Severity
+from ..regexes import lazy_regex
 from ..scan import Scanned
 from ..sources import Format, Head
 from .embedded import read_text
@@ -25,13 +24,13 @@ from .log import MAX_RECORD_CHARS
 from .newest_first import placed_rows
 
 MAX_BYTES = 128 << 20
-_KEY = regex.compile(r"[A-Z0-9_]{1,64}")
+_KEY = lazy_regex(r"[A-Z0-9_]{1,64}")
 # an entry begins with `__CURSOR=`; a binary field goes on with its length, of which the last bytes are zero
-_NEXT_FIELD = regex.compile(r"\n(?=[A-Z0-9_]{1,64}(?:=|\n(?s:.{0,7})\x00)|\n__|\n*\Z)")
-_VERBOSE_HEAD = regex.compile(
+_NEXT_FIELD = lazy_regex(r"\n(?=[A-Z0-9_]{1,64}(?:=|\n(?s:.{0,7})\x00)|\n__|\n*\Z)")
+_VERBOSE_HEAD = lazy_regex(
     r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d [\d:.]+ \S+ \[s=[0-9a-f]+;.*?;t=(?P<micros>[0-9a-f]{1,16});x=[0-9a-f]+\]"
 )
-_ARRAY = regex.compile(r'"MESSAGE"\s*:\s*\[')
+_ARRAY = lazy_regex(r'"MESSAGE"\s*:\s*\[')
 
 
 @dataclass(slots=True)

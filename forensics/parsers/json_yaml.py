@@ -15,6 +15,7 @@ from typing import Any
 import regex
 import yaml
 
+from ..regexes import lazy_regex
 from .located import Array, Object
 
 MAX_DEPTH = 150
@@ -88,9 +89,9 @@ class _Builder:
         return self.stack.pop()
 
 
-_TOKEN = regex.compile(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++)', regex.DOTALL)
-_NOT_BLANK = regex.compile(r"\S")
-_DOCUMENT_START = regex.compile(r"^[{\[]", regex.MULTILINE)
+_TOKEN = lazy_regex(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++)', regex.DOTALL)
+_NOT_BLANK = lazy_regex(r"\S")
+_DOCUMENT_START = lazy_regex(r"^[{\[]", regex.MULTILINE)
 _LITERALS = {"true": True, "false": False, "null": None}
 
 
@@ -163,10 +164,10 @@ def _fill_from_json(builder: _Builder, text: str, position: int, line: int) -> t
             return str(error) if known else f"is no JSON any more at {token[:20]!r}", counted
 
 
-_SEPARATOR = regex.compile(r"^---(?=\s|$).*\n?", regex.MULTILINE)
-_UNPRINTABLE = regex.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_YAML_INT = regex.compile(r"[-+]?(?:0|[1-9]\d{0,17})")
-_YAML_FLOAT = regex.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d{1,3})?")
+_SEPARATOR = lazy_regex(r"^---(?=\s|$).*\n?", regex.MULTILINE)
+_UNPRINTABLE = lazy_regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_YAML_INT = lazy_regex(r"[-+]?(?:0|[1-9]\d{0,17})")
+_YAML_FLOAT = lazy_regex(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d{1,3})?")
 _YAML_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -12,11 +12,12 @@ import regex
 
 from .. import stamps
 from ..model import Event, Locator, Parsed, RawStamp
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .test_runs import CHANNEL
 
-_SUITE = regex.compile(r"<testsuite\s[^<>]{1,2000}>")
-_ATTRIBUTE = regex.compile(r"\s(?P<name>\w+)\s*=\s*\"(?P<value>[^\"<>]{0,200})\"")
+_SUITE = lazy_regex(r"<testsuite\s[^<>]{1,2000}>")
+_ATTRIBUTE = lazy_regex(r"\s(?P<name>\w+)\s*=\s*\"(?P<value>[^\"<>]{0,200})\"")
 _NOT_PASSED = ("failures", "errors")
 
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import regex
 
+from ..regexes import lazy_regex
 from .k8s_containers import Lines, add_containers, add_volumes, with_messages
 from .k8s_values import utc
 from .located import Array, Object
 from .numerals import is_whole
 from .tables import titled
 
-_KEY = regex.compile(r"(?P<key>[A-Z][\w /()-]*?):(?:\s+(?P<value>.*))?")
-_SECTION = regex.compile(r" {2}(?P<key>\w[\w -]*?):(?:\s+(?P<value>.*))?")
+_KEY = lazy_regex(r"(?P<key>[A-Z][\w /()-]*?):(?:\s+(?P<value>.*))?")
+_SECTION = lazy_regex(r" {2}(?P<key>\w[\w -]*?):(?:\s+(?P<value>.*))?")
 _AFTER_MESSAGE = (
     "IP", "IPs", "Controlled By", "NominatedNodeName",
     "Init Containers", "Containers", "Ephemeral Containers",
@@ -151,7 +152,7 @@ def fill_node(node: Object, blocks: Blocks) -> None:
     add_conditions(status, blocks)
 
 
-_AMOUNTS = regex.compile(r"(\d{1,9}) (\w+)")
+_AMOUNTS = lazy_regex(r"(\d{1,9}) (\w+)")
 _REPLICAS = {
     "desired": ("spec", "replicas"), "updated": ("status", "updatedReplicas"),
     "available": ("status", "availableReplicas"), "unavailable": ("status", "unavailableReplicas"),

@@ -10,17 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import regex
-
 from .. import stamps
 from ..model import Event, Locator, RawStamp, Scope
+from ..regexes import lazy_regex
 from .k8s_facts import container_spec, spec_events
 from .k8s_values import container_of_path, gpus, instant_at, known, scope_of_message, shown, whole
 from .located import Object, dig, int_at, line_at, object_at, objects_at, strings_at, text_at
 
 MESSAGE_CHARS = 8192
-_COUNTED_AGE = regex.compile(r"(?P<last>\S+)(?: \(x(?P<count>\d{1,9}) over (?P<first>\S+)\))?")
-_CONTROL_PLANE = regex.compile(r"scheduler|controller|autoscaler")
+_COUNTED_AGE = lazy_regex(r"(?P<last>\S+)(?: \(x(?P<count>\d{1,9}) over (?P<first>\S+)\))?")
+_CONTROL_PLANE = lazy_regex(r"scheduler|controller|autoscaler")
 """Components whose host is where they run, not where the event happened."""
 _RECOVERY_S = 24 * 3600.0
 """A node condition that is fine again is told when it changed this shortly before the last heartbeat."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import regex
 
+from ..regexes import lazy_regex
 from .k8s_values import utc
 from .located import Array, Object
 from .numerals import is_whole
@@ -13,20 +14,20 @@ from .numerals import is_whole
 Lines = list[tuple[int, str]]
 """(line number, text) in order."""
 
-_NAME = regex.compile(r" {2,3}(?P<name>[a-z0-9][a-z0-9.-]*):\s*")
-_KEY = regex.compile(r" {4}(?P<key>[A-Z][\w ()-]*?):(?:\s+(?P<value>.*))?")
-_SUB = regex.compile(r" {6}(?P<key>[A-Z][\w ]*?):\s+(?P<value>.*)")
-_MESSAGE = regex.compile(r" {6}Message:\s")
-_MESSAGE_END = regex.compile(r" {6}Exit Code:\s| {4}(?:Last State|Ready):\s")
+_NAME = lazy_regex(r" {2,3}(?P<name>[a-z0-9][a-z0-9.-]*):\s*")
+_KEY = lazy_regex(r" {4}(?P<key>[A-Z][\w ()-]*?):(?:\s+(?P<value>.*))?")
+_SUB = lazy_regex(r" {6}(?P<key>[A-Z][\w ]*?):\s+(?P<value>.*)")
+_MESSAGE = lazy_regex(r" {6}Message:\s")
+_MESSAGE_END = lazy_regex(r" {6}Exit Code:\s| {4}(?:Last State|Ready):\s")
 _ITEM_INDENT = 6
-_MOUNT = regex.compile(r"\s+(?P<path>/\S*) from (?P<name>\S+) \(")
-_ENV = regex.compile(r"(?P<name>[\w.-]+):\s*(?P<value>.*)")
-_REFERENCE = regex.compile(r"<set to the |\(v1:|<Type:|<unknown>$|<resource ")
-_PROBE = regex.compile(
+_MOUNT = lazy_regex(r"\s+(?P<path>/\S*) from (?P<name>\S+) \(")
+_ENV = lazy_regex(r"(?P<name>[\w.-]+):\s*(?P<value>.*)")
+_REFERENCE = lazy_regex(r"<set to the |\(v1:|<Type:|<unknown>$|<resource ")
+_PROBE = lazy_regex(
     r"(?P<what>.*?) ?delay=(?P<delay>\d{1,9})s timeout=(?P<timeout>\d{1,9})s period=(?P<period>\d{1,9})s (?P<rest>.*)"
 )
-_THRESHOLD = regex.compile(r"#?(success|failure)(?:Threshold)?=(\d{1,9})")
-_HTTP = regex.compile(r"http-get (?P<scheme>\w+)://(?P<host>\[[^\]]*\]|[^:/]*):(?P<port>[^/]*)(?P<path>/.*)?")
+_THRESHOLD = lazy_regex(r"#?(success|failure)(?:Threshold)?=(\d{1,9})")
+_HTTP = lazy_regex(r"http-get (?P<scheme>\w+)://(?P<host>\[[^\]]*\]|[^:/]*):(?P<port>[^/]*)(?P<path>/.*)?")
 
 
 def add_containers(body: Lines, spec: Object, spec_key: str, status: Object, status_key: str) -> None:

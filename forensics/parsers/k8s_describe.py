@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-import regex
-
 from ..model import Event, Locator
+from ..regexes import lazy_regex
 from .k8s_blocks import (
     Block,
     Blocks,
@@ -46,24 +45,24 @@ _AFTER_NAME = (
 """Keys of the head; a ticket may have lost any of its lines, so some stand here that never follow at once."""
 _POD_KEYS = ("Containers", "Init Containers", "QoS Class", "Node-Selectors")
 """Keys that in column 0 only a pod has: a workload's are in its template."""
-_FIELD_PREFIX = regex.compile(r"(?P<path>spec\.\w+\{[^}]+\}): ")
-_ROW = regex.compile(r"  (?:Normal|Warning)\s")
-_NAMED = regex.compile(r"Name:\s+\S")
-_STATE = regex.compile(r"(?P<indent> *)(?:Last )?State: +(?:Running|Waiting|Terminated)\s*")
-_HEADED = regex.compile(r" {0,8}(?P<name>[a-z0-9][a-z0-9.-]*):\s*")
-_FIRST_KEYS = regex.compile(r" +(?:Container ID|Image|Port|Host Port|State):\s")
+_FIELD_PREFIX = lazy_regex(r"(?P<path>spec\.\w+\{[^}]+\}): ")
+_ROW = lazy_regex(r"  (?:Normal|Warning)\s")
+_NAMED = lazy_regex(r"Name:\s+\S")
+_STATE = lazy_regex(r"(?P<indent> *)(?:Last )?State: +(?:Running|Waiting|Terminated)\s*")
+_HEADED = lazy_regex(r" {0,8}(?P<name>[a-z0-9][a-z0-9.-]*):\s*")
+_FIRST_KEYS = lazy_regex(r" +(?:Container ID|Image|Port|Host Port|State):\s")
 _TOLD = r"(?:Reason|Exit [Cc]ode|Signal|Started|Finished|Restart Count|Ready)"
-_IN_A_ROW = regex.compile(
+_IN_A_ROW = lazy_regex(
     rf" *(?:Last )?State: +Terminated[ ,;|·(\t]+(?=.*\bExit [Cc]ode: *\d)(?:{_TOLD}: *[^\n]{{1,80}})+"
 )
 """A state whose lines somebody, or the template of an alert, put into one."""
-_BETWEEN = regex.compile(rf"[ ,;|·()\t]+(?={_TOLD}:|$)")
-_PROBE_ROW = regex.compile(r" *(?:Liveness|Readiness|Startup): +\S.* delay=\d+s timeout=\d+s period=\d+s ")
+_BETWEEN = lazy_regex(rf"[ ,;|·()\t]+(?={_TOLD}:|$)")
+_PROBE_ROW = lazy_regex(r" *(?:Liveness|Readiness|Startup): +\S.* delay=\d+s timeout=\d+s period=\d+s ")
 """What only a described container has, also where nothing else of it was copied."""
 _BLOCK_LINES = 60
 """Lines from the name of a container to its states: arguments stand between them."""
-_ANY_KEY = regex.compile(r" *[A-Z][\w ()-]*:(?:\s|$)")
-_OWN_KEY = regex.compile(
+_ANY_KEY = lazy_regex(r" *[A-Z][\w ()-]*:(?:\s|$)")
+_OWN_KEY = lazy_regex(
     r" *(?:(?:Last )?State|Ready|Restart Count|Limits|Requests|Liveness|Readiness|Startup|Environment|Mounts):(?:\s|$)"
 )
 """What may stand below a piece that had no shape of its own."""

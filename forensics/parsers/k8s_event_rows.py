@@ -12,19 +12,20 @@ from dataclasses import replace
 import regex
 
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .k8s_cluster import Occurrence, occurrence_events, with_age
 from .k8s_values import AGE
 from .located import quoted
 
-_ROW = regex.compile(
+_ROW = lazy_regex(
     rf"\s*(?:[-*] )?(?P<type>Normal|Warning)\s+(?P<reason>[A-Z][A-Za-z]+)\s+(?P<age>{AGE})"
     r"\s+(?P<from>[a-z][\w.-]*(?:, \S+)?)\s+(?:spec\.\w+\{(?P<container>[^}]+)\}: )?(?P<message>\S.*)"
 )
-_HEADER = regex.compile(r"\s*Type\s+Reason\s+Age\s+From\s+Message\s*")
-_RULE = regex.compile(r"\s*-{2,}(?:\s+-{2,}){4}\s*")
+_HEADER = lazy_regex(r"\s*Type\s+Reason\s+Age\s+From\s+Message\s*")
+_RULE = lazy_regex(r"\s*-{2,}(?:\s+-{2,}){4}\s*")
 _TITLE = "Events:"
-_CONTAINER = regex.compile(
+_CONTAINER = lazy_regex(
     r"[Cc]ontainer:? (?P<name>[a-z0-9][a-z0-9-]*)(?=$| (?:failed|was|exceeded|definition)\b)"
 )
 """The container of which a message speaks: `Container vllm failed liveness probe`, `Started container vllm`."""

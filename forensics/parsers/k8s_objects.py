@@ -14,6 +14,7 @@ from dataclasses import replace
 import regex
 
 from ..model import Diagnostic, Event, Parsed, Scope, Severity
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from . import embedded, k8s_states
 from .exports import WRAPPED
@@ -161,14 +162,14 @@ def _without_logs(text: str) -> tuple[str, str]:
     return "\n".join(documents), "\n".join(logs)
 
 
-_JSON_KIND = regex.compile(r'"kind"\s*:\s*"[A-Z]\w+"')
-_JSON_VERSION = regex.compile(r'"apiVersion"\s*:\s*"[\w./-]+"')
-_JSON_SHAPE = regex.compile(r'"(?:containerStatuses|involvedObject|regarding|nodeInfo|creationTimestamp)"\s*:')
+_JSON_KIND = lazy_regex(r'"kind"\s*:\s*"[A-Z]\w+"')
+_JSON_VERSION = lazy_regex(r'"apiVersion"\s*:\s*"[\w./-]+"')
+_JSON_SHAPE = lazy_regex(r'"(?:containerStatuses|involvedObject|regarding|nodeInfo|creationTimestamp)"\s*:')
 _POD_PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
-_JSON_PHASE = regex.compile(rf'"phase"\s*:\s*"(?:{"|".join(_POD_PHASES)})"')
-_JSON_BEGIN = regex.compile(r"^[{\[]", regex.MULTILINE)
-_YAML_HEAD = regex.compile(r"^(?:apiVersion|kind): *[\"']?[\w./-]+", regex.MULTILINE)
-_YAML_KEY = regex.compile(r"^(?:items|kind|metadata):", regex.MULTILINE)
+_JSON_PHASE = lazy_regex(rf'"phase"\s*:\s*"(?:{"|".join(_POD_PHASES)})"')
+_JSON_BEGIN = lazy_regex(r"^[{\[]", regex.MULTILINE)
+_YAML_HEAD = lazy_regex(r"^(?:apiVersion|kind): *[\"']?[\w./-]+", regex.MULTILINE)
+_YAML_KEY = lazy_regex(r"^(?:items|kind|metadata):", regex.MULTILINE)
 _LEAD_CHARS = 600
 """A prompt or a warning of kubectl may stand before the first object."""
 

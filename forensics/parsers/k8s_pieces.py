@@ -11,19 +11,20 @@ from collections.abc import Iterator, Sequence
 import regex
 
 from ..model import Event, Parsed
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .json_yaml import read_yaml
 from .k8s_facts import pod_events
 from .located import Object, holding, listed, quoted, text_at
 
 MAX_BYTES = 4 << 20
-_STATE = regex.compile(r"(?P<indent> *)(?:- )?(?P<key>state|lastState): *")
-_COUNT = regex.compile(r" *(?:- )?(?P<key>restartCount|terminationGracePeriodSeconds): *(?P<value>\d{1,6}) *")
-_NAME = regex.compile(r" *(?:- )?name: *[\"']?(?P<name>[a-z0-9][a-z0-9.-]*)[\"']? *")
-_OBJECT = regex.compile(
+_STATE = lazy_regex(r"(?P<indent> *)(?:- )?(?P<key>state|lastState): *")
+_COUNT = lazy_regex(r" *(?:- )?(?P<key>restartCount|terminationGracePeriodSeconds): *(?P<value>\d{1,6}) *")
+_NAME = lazy_regex(r" *(?:- )?name: *[\"']?(?P<name>[a-z0-9][a-z0-9.-]*)[\"']? *")
+_OBJECT = lazy_regex(
     r"^(?:kind|apiVersion):|^ *[\"']?(?:containerStatuses|conditions|hostIP|phase)[\"']?:", regex.MULTILINE
 )
-_YAML_LINE = regex.compile(r" *(?:- *)?[\w./-]+:(?:\s.*)?")
+_YAML_LINE = lazy_regex(r" *(?:- *)?[\w./-]+:(?:\s.*)?")
 
 
 def read(text: str, source: str) -> Parsed:

@@ -14,6 +14,7 @@ from typing import Any
 import regex
 
 from ..model import Event, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .commands import owner_of, title_of
 from .json_yaml import read_json, read_yaml
@@ -27,13 +28,13 @@ _ENDED = frozenset({
 """Keys of a terminated state (Kubernetes), and of a container's status in a runtime (CRI)."""
 _OF_A_CONTAINER = ("restartCount", "containerID", "image", "ready")
 MAX_CHARS = 64 * 1024
-_JSON = regex.compile(r'[{\[].*"exitCode"\s*:\s*-?\d', regex.DOTALL)
-_YAML = regex.compile(r"\s*(?:- )?[a-z][A-Za-z]*:(?:\s|$)")
-_YAML_CODE = regex.compile(r"^\s*(?:- )?exitCode: *-?\d", regex.MULTILINE)
-_YAML_BEGINS = regex.compile(r"\s*(?:- )?(?:containerStatuses:|lastState:|terminated:|containerID: \S+)\s*")
+_JSON = lazy_regex(r'[{\[].*"exitCode"\s*:\s*-?\d', regex.DOTALL)
+_YAML = lazy_regex(r"\s*(?:- )?[a-z][A-Za-z]*:(?:\s|$)")
+_YAML_CODE = lazy_regex(r"^\s*(?:- )?exitCode: *-?\d", regex.MULTILINE)
+_YAML_BEGINS = lazy_regex(r"\s*(?:- )?(?:containerStatuses:|lastState:|terminated:|containerID: \S+)\s*")
 _LOOK_LINES = 14
-_CONTAINER_BEFORE = regex.compile(r"(?P<container>[a-z0-9][a-z0-9.-]{0,62})(?:[\t ]|: ?|=)(?=\{)")
-_ANSWER = regex.compile(
+_CONTAINER_BEFORE = lazy_regex(r"(?P<container>[a-z0-9][a-z0-9.-]{0,62})(?:[\t ]|: ?|=)(?=\{)")
+_ANSWER = lazy_regex(
     rf"^(?:{_CONTAINER_BEFORE.pattern})?\{{\s*\"(?:terminated|lastState|state|containerID|exitCode)\":", regex.MULTILINE
 )
 _OF_OBJECTS = ('"kind"', '"apiVersion"', '"containerStatuses"', '"metadata"')

@@ -11,10 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import regex
-
 from .. import stamps
 from ..model import Event, Locator, RawStamp, Scope, StampForm
+from ..regexes import lazy_regex
 from .k8s_cluster import Occurrence, occurrence_events, with_age
 from .k8s_containers import Lines
 from .k8s_values import AGE, instant, known, quantity, shown, terminated_text, whole
@@ -23,14 +22,14 @@ from .tables import Header, header_of
 
 Cells = Mapping[str, str]
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
-_RESTARTS = regex.compile(r"(?P<count>\d{1,9})(?: \((?P<age>\S+) ago\))?")
-_READY = regex.compile(r"(?P<ready>\d{1,9})/(?P<total>\d{1,9})")
-_SOURCE_HOST = regex.compile(r"(?P<component>[^,]*)(?:, (?P<host>\S+))?")
-_NAME_PREFIX = regex.compile(r"(?P<kind>[a-z]+)(?:\.[a-z0-9.-]+)?/(?=\S)")
-_CUT = regex.compile(r"(?<!<[a-z]{1,9})>$")
+_RESTARTS = lazy_regex(r"(?P<count>\d{1,9})(?: \((?P<age>\S+) ago\))?")
+_READY = lazy_regex(r"(?P<ready>\d{1,9})/(?P<total>\d{1,9})")
+_SOURCE_HOST = lazy_regex(r"(?P<component>[^,]*)(?:, (?P<host>\S+))?")
+_NAME_PREFIX = lazy_regex(r"(?P<kind>[a-z]+)(?:\.[a-z0-9.-]+)?/(?=\S)")
+_CUT = lazy_regex(r"(?<!<[a-z]{1,9})>$")
 """The mark of a pager at the right edge; `<none>` is no such mark."""
-_PROMPT = regex.compile(r"\S*[$#+>] ?kubectl ")
-_NUMBERED = regex.compile(r"(?P<what>ExitCode|Signal):(?P<number>\d{1,3})")
+_PROMPT = lazy_regex(r"\S*[$#+>] ?kubectl ")
+_NUMBERED = lazy_regex(r"(?P<what>ExitCode|Signal):(?P<number>\d{1,3})")
 _END_REASONS = ("OOMKilled", "Error", "ContainerCannotRun", "StartError", "ContainerStatusUnknown")
 _EMPTY = ("<none>", "<unknown>", "<unset>", "<nil>", "")
 
@@ -82,7 +81,7 @@ def is_known(header: Header) -> bool:
     return reader_of(header) is not None or (first == "NAME" and "AGE" in header.names)
 
 
-_PLAIN_POD = regex.compile(
+_PLAIN_POD = lazy_regex(
     r"(?:(?P<namespace>[a-z0-9-]+) +)?(?P<name>[a-z0-9][a-z0-9.-]+) +(?P<ready>\d{1,9}/\d{1,9})"
     r" +(?P<status>[A-Z][\w:/.-]+) +(?P<restarts>\d+(?: \(\S+ ago\))?)"
     r" +(?P<age>\d\w*)(?: +(?P<ip>\S+) +(?P<node>\S+).*)?"
@@ -100,7 +99,7 @@ _ISO = (
     r"(?i:pod|node|deployment|replicaset|statefulset|daemonset|job|cronjob|horizontalpodautoscaler|service)[.a-z]*/)"
 )
 """Of custom columns in the usual order; a log begins so as well, hence the known kind of the object."""
-_PLAIN_EVENT = regex.compile(
+_PLAIN_EVENT = lazy_regex(
     rf"\s*(?:(?P<namespace>[a-z0-9-]+)\s+)?(?P<last>{AGE}|{_ISO})\s+(?P<type>Normal|Warning)\s+(?P<reason>[A-Z]\w+)"
     r"\s+(?P<object>[A-Za-z][\w.]*/\S+)\s+(?P<message>\S.*)"
 )
@@ -266,7 +265,7 @@ def _event(cells: Cells, place: Locator) -> Sequence[Event]:
     return occurrence_events(seen, place)
 
 
-_CLOCK = regex.compile(r"(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)")
+_CLOCK = lazy_regex(r"(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d):(?P<s>[0-5]\d)")
 
 
 def _local(cells: Cells) -> RawStamp | None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 import regex
 
 from ..model import Event, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .json_yaml import read_yaml
 from .k8s_facts import spec_events, without_defaults
@@ -23,9 +24,9 @@ _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _TELLING = ("image", "args", "command", "resources", *_PROBES)
 _SHORT = ("startup", "liveness", "readiness")
 _BUDGET = ("initialDelaySeconds", "periodSeconds", "failureThreshold", "timeoutSeconds")
-_PROBE_LINE = regex.compile(r"^ *(?:startup|liveness)(?:Probe)?: *(?:\{.*)?$", regex.MULTILINE)
-_BUDGET_LINE = regex.compile(r"\b(?:failureThreshold|periodSeconds): *\d", regex.MULTILINE)
-_OBJECT_LINE = regex.compile(r"^kind: *\w", regex.MULTILINE)
+_PROBE_LINE = lazy_regex(r"^ *(?:startup|liveness)(?:Probe)?: *(?:\{.*)?$", regex.MULTILINE)
+_BUDGET_LINE = lazy_regex(r"\b(?:failureThreshold|periodSeconds): *\d", regex.MULTILINE)
+_OBJECT_LINE = lazy_regex(r"^kind: *\w", regex.MULTILINE)
 
 
 def template_events(entry: Object, kind: str, source: str) -> Iterator[Event]:

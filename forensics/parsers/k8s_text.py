@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import regex
-
 from .. import stamps
 from ..model import Event, Locator, Parsed, StampForm
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .k8s_containers import Lines
 from .k8s_describe import object_events, starts_object, starts_state, state_events, state_goes_on
@@ -15,7 +14,7 @@ from .k8s_tables import is_known, plain_event, plain_pod, reader_of, table_event
 from .located import quoted
 from .tables import header_of
 
-_NAMED_ROW = regex.compile(
+_NAMED_ROW = lazy_regex(
     r"(?:[a-z]+(?:\.[a-z0-9.]+)?/[a-z0-9.-]+$|[a-z0-9][a-z0-9.-]*-[a-z0-9]{5}(?:\s|$))"
 )
 """`pod/x` of `-o name`; `x` of custom columns, when it looks like a generated pod name."""
@@ -30,7 +29,7 @@ def read(text: str, source: str) -> Parsed:
     return quoted(events, lines)
 
 
-_NOTED = regex.compile(
+_NOTED = lazy_regex(
     r"(?:#|//|\$|kubectl |oc ).{0,200}?"
     r"\b(?i:collected|captured|gathered|taken|saved|exported|pulled|relative to|as of)\b"
     r"[^\d]{0,12}(?P<when>20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| ?UTC|[+-]\d\d:?\d\d))\b?\W*"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import regex
-
 from .. import stamps
 from ..model import RawStamp, Scope, StampForm
+from ..regexes import lazy_regex
 from .located import Object, dig, int_at, strings_at, text_at
 
 LAYER = "k8s"
 """The API server's clock: UTC, printed to the second."""
-_QUANTITY = regex.compile(
+_QUANTITY = lazy_regex(
     r"(?P<sign>[-+]?)(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<suffix>[numkMGTPE]?|[KMGTPE]i|[eE][-+]?\d{1,3})"
 )
 AGE = r"(?:(?:\d{1,9}[smhdy])+|<unknown>|<invalid>)(?: \(x\d+ over \S+\))?"
@@ -22,14 +21,14 @@ _SCALES = {
     "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18,
     "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60,
 }  # fmt: skip
-_GPU_RESOURCE = regex.compile(r"(?:^|/)(?:gpu|mig-)|[./]gpu(?:\.|$)|/vgpu$")
-_CONTAINER_ID = regex.compile(r"(?:^|[/:])([0-9a-f]{64})\b")
-_FIELD_PATH = regex.compile(r"spec\.(?:init|ephemeral)?[cC]ontainers\{(?P<container>[^}]+)\}")
+_GPU_RESOURCE = lazy_regex(r"(?:^|/)(?:gpu|mig-)|[./]gpu(?:\.|$)|/vgpu$")
+_CONTAINER_ID = lazy_regex(r"(?:^|[/:])([0-9a-f]{64})\b")
+_FIELD_PATH = lazy_regex(r"spec\.(?:init|ephemeral)?[cC]ontainers\{(?P<container>[^}]+)\}")
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_POD_IN_MESSAGE = regex.compile(
+_POD_IN_MESSAGE = lazy_regex(
     rf"\b(?:in pod |pod=)(?P<pod>[a-z0-9.-]+)_(?P<namespace>[a-z0-9-]+)\((?P<uid>{_UID})\)"
 )
-_CONTAINER_IN_MESSAGE = regex.compile(
+_CONTAINER_IN_MESSAGE = lazy_regex(
     r"^(?:(?:Created|Started|Stopping) container:? (?P<a>[a-z0-9-]+)$"
     r"|(?:Init c|C)ontainer (?P<b>[a-z0-9-]+) (?:failed|definition|resize)"
     r"|Back-off restarting failed container (?P<c>[a-z0-9-]+)(?: in pod|$))"
@@ -84,7 +83,7 @@ def instant_at(value: object, *path: str | int) -> RawStamp | None:
     return instant(dig(value, *path))
 
 
-_RFC1123 = regex.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} (?P<year>\d{4}) \d\d:\d\d:\d\d [+-]\d{4}")
+_RFC1123 = lazy_regex(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} (?P<year>\d{4}) \d\d:\d\d:\d\d [+-]\d{4}")
 
 
 def utc(text: str) -> str:

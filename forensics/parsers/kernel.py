@@ -11,13 +11,14 @@ from dataclasses import replace
 import regex
 
 from ..model import Event, Locator
+from ..regexes import lazy_regex
 from ..scan import Window
 from . import kernel_oom
 from .layer import clean
 from .log import Assembled, Dialect, event_of
 from .records import Record
 
-ENGINE_COMM = regex.compile(
+ENGINE_COMM = lazy_regex(
     r"vllm|EngineCore?|python|pt_main_thread|ray::|sglang|text-generat|trtllm|ollama|llama-server|lmdeploy|tritonserver",
     regex.IGNORECASE,
 )
@@ -30,14 +31,14 @@ def hits_engine(kill: Event) -> bool:
 
 
 _PCI = r"(?:PCI:)?(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?"
-_XID = regex.compile(
+_XID = lazy_regex(
     rf"NVRM: Xid \({_PCI}(?: GPU-I:(?P<gi>\d{{1,18}}))?(?: GPU-CI:(?P<ci>\d{{1,18}}))?\): (?P<xid>\d{{1,18}})"
     r"(?:, pid='?(?P<pid>\d{1,18}|<unknown>)'?)?(?:, name=(?P<name>[^,]*))?(?:,.*?)?"
     r"(?: caused by previous Xid (?P<previous>\d{1,18}))?",
     regex.DOTALL,
 )
-_GPU_UUID = regex.compile(rf"NVRM: GPU at {_PCI}: (?P<uuid>GPU-[0-9a-f-]{{36}})\s*")
-_GPU_LINE = regex.compile(rf"NVRM: .*?(?<![0-9a-fA-F:]){_PCI}(?![0-9a-fA-F:])", regex.DOTALL)
+_GPU_UUID = lazy_regex(rf"NVRM: GPU at {_PCI}: (?P<uuid>GPU-[0-9a-f-]{{36}})\s*")
+_GPU_LINE = lazy_regex(rf"NVRM: .*?(?<![0-9a-fA-F:]){_PCI}(?![0-9a-fA-F:])", regex.DOTALL)
 _LOST = "NVRM: The NVIDIA GPU "
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import regex
 
+from ..regexes import lazy_regex
 from .envelopes.kernel import unescape
 from .layer import clean
 
@@ -20,46 +21,46 @@ MAX_TASKS = 20_000
 """Rows of one task table that are read."""
 _NO_LIMIT_KIB = 1 << 50
 
-_INVOKED = regex.compile(
+_INVOKED = lazy_regex(
     r"(?P<comm>.*?) invoked oom-killer: gfp_mask=0x[0-9a-f]+.*?order=(?P<order>-?\d{1,18})", regex.DOTALL
 )
-_CPU = regex.compile(r"CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,18}) Comm: ")
-_USAGE = regex.compile(
+_CPU = lazy_regex(r"CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,18}) Comm: ")
+_USAGE = lazy_regex(
     r"memory: usage (?P<usage>\d{1,18})kB, limit (?P<limit>\d{1,18})kB, failcnt (?P<failcnt>\d{1,18})"
 )
-_LEGACY = regex.compile(r"Task in (?P<task>\S+) killed as a result of limit of (?P<limit>\S+)\s*")
-_STATS = regex.compile(r"Memory cgroup stats for (?P<path>/.*?): ?(?P<values>\w+:\d+KB .*)?\s*", regex.DOTALL)
-_STAT = regex.compile(
+_LEGACY = lazy_regex(r"Task in (?P<task>\S+) killed as a result of limit of (?P<limit>\S+)\s*")
+_STATS = lazy_regex(r"Memory cgroup stats for (?P<path>/.*?): ?(?P<values>\w+:\d+KB .*)?\s*", regex.DOTALL)
+_STAT = lazy_regex(
     r"(?<![\w])(?P<key>anon|file|shmem|kernel|rss|cache)(?: (?P<bytes>\d{1,18})|:(?P<kib>\d{1,18})KB)\b"
 )
 _STAT_KEYS = {"rss": "anon", "cache": "file"}  # up to 5.2
-_PAGES = regex.compile(r"(?P<pages>\d{1,18}) pages (?P<what>RAM|reserved)\s*")
-_SWAP = regex.compile(r"(?P<which>Free|Total) swap += (?P<kib>\d{1,18})kB\s*")
-_HEADER = regex.compile(r"\[ *pid *\] +(?P<columns>uid .*?) +name\s*")
-_ROW = regex.compile(r"\[ *(?P<pid>\d{1,18})\] +(?P<rest>\d{1,18} +\d+ .*)", regex.DOTALL)
-_SUMMARY = regex.compile(
+_PAGES = lazy_regex(r"(?P<pages>\d{1,18}) pages (?P<what>RAM|reserved)\s*")
+_SWAP = lazy_regex(r"(?P<which>Free|Total) swap += (?P<kib>\d{1,18})kB\s*")
+_HEADER = lazy_regex(r"\[ *pid *\] +(?P<columns>uid .*?) +name\s*")
+_ROW = lazy_regex(r"\[ *(?P<pid>\d{1,18})\] +(?P<rest>\d{1,18} +\d+ .*)", regex.DOTALL)
+_SUMMARY = lazy_regex(
     r"oom-kill:constraint=(?P<constraint>CONSTRAINT_[A-Z_]+),.*?"
     r"(?:oom_memcg=(?P<oom_memcg>[^,]*)|(?P<global>global_oom)),task_memcg=(?P<task_memcg>.*?),"
     r"task=(?P<comm>.*),pid=(?P<pid>\d{1,18}),uid=(?P<uid>\d{1,18})\s*",
     regex.DOTALL,
 )
 _PREFIX = r"(?P<prefix>(?:Memory cgroup o|O)ut of memory(?: \([^)]*\))?): "
-_CHOSEN = regex.compile(
+_CHOSEN = lazy_regex(
     rf"{_PREFIX}Kill process (?P<pid>\d{{1,18}}) \((?P<comm>.*)\) score (?P<score>\d{{1,9}}) or .*", regex.DOTALL
 )
-_KILLED = regex.compile(
+_KILLED = lazy_regex(
     rf"(?:{_PREFIX})?Killed process (?P<pid>\d{{1,18}})(?:, UID (?P<uid>\d{{1,18}}),)? "
     r"\((?P<comm>.*)\),? (?P<sizes>total-vm:.*)",
     regex.DOTALL,
 )
-_KILLED_TORN = regex.compile(
+_KILLED_TORN = lazy_regex(
     rf"(?:{_PREFIX})?Killed process (?P<pid>\d{{1,18}}) \((?P<comm>[^\n]{{0,16}})", regex.DOTALL
 )
-_SIZE = regex.compile(r"(total-vm|anon-rss|file-rss|shmem-rss):(\d{1,18})kB")
-_UID = regex.compile(r"UID:(\d{1,18}) ")
-_ADJ = regex.compile(r"oom_score_adj:(-?\d{1,18})\s*$")
-_GROUP = regex.compile(r"Tasks in (?P<path>/.*?) are going to be killed due to memory\.oom\.group set")
-_BODY = regex.compile(
+_SIZE = lazy_regex(r"(total-vm|anon-rss|file-rss|shmem-rss):(\d{1,18})kB")
+_UID = lazy_regex(r"UID:(\d{1,18}) ")
+_ADJ = lazy_regex(r"oom_score_adj:(-?\d{1,18})\s*$")
+_GROUP = lazy_regex(r"Tasks in (?P<path>/.*?) are going to be killed due to memory\.oom\.group set")
+_BODY = lazy_regex(
     r"\s*(?:(?:Hardware name|Workqueue|Call [Tt]race|Mem-Info|R[A-Z0-9]{2}|Code|FS|CS|CR2|EFLAGS|Stack):.*|"
     r"</?(?:TASK|IRQ|NMI|EOI|SOFTIRQ)>|(?:\? )?[\w.]+\+0x[0-9a-f]+/0x.*|\[<[0-9a-f]+>\].*|"
     r"(?:active_|inactive_|isolated_|unevictable|slab_|mapped|sec_pagetables|kernel_misc|free)\w*:\d.*|"
@@ -68,7 +69,7 @@ _BODY = regex.compile(
     r"COMPACTION is disabled.*|.{0,16} cpuset=\S+ mems_allowed=\S+)\s*",
     regex.DOTALL,
 )
-_ORPHAN = regex.compile(r"[a-z_0-9]+ \d+\s*|\[ *\d+\] +\d+ +\d+ +\d+ .*", regex.DOTALL)
+_ORPHAN = lazy_regex(r"[a-z_0-9]+ \d+\s*|\[ *\d+\] +\d+ +\d+ +\d+ .*", regex.DOTALL)
 _SIZE_FIELDS = {
     "total-vm": "victim_total_vm_kib", "anon-rss": "victim_anon_rss_kib", "file-rss": "victim_file_rss_kib",
     "shmem-rss": "victim_shmem_rss_kib",

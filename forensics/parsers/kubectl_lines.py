@@ -7,11 +7,11 @@ a pod into one file, between START and END lines; those lines say whose the line
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_re
 from ..sources import Format, Head
 from .records import Record, unwrap
 
@@ -25,20 +25,20 @@ ANCHORS = (
 )  # fmt: skip
 """Literals of the lines that must be seen in a log."""
 
-_SECTION = re.compile(
+_SECTION = lazy_re(
     r"==== (?:START|END) logs for container (?P<container>\S+)"
     r" of pod (?P<namespace>[^\s/]+)/(?P<pod>\S+) ===="
 )
-_NOTE = re.compile(
+_NOTE = lazy_re(
     r"Error from server(?: \(\w+\))?: |Request log error: |Defaulted container \"|"
     r"unable to retrieve container logs for \w+://|failed to try resolving symlinks in path "
 )
-_ALONE = re.compile(
+_ALONE = lazy_re(
     rf"(?:{_NOTE.pattern})|No resources found(?: in \S+ namespace)?\.?$|error: |"
     r"Unable to connect to the server: |The connection to the server \S+ was refused|Warning: "
 )
 """Also wordings that are too common to be told apart in the middle of a log."""
-_NAMED = re.compile(
+_NAMED = lazy_re(
     r'container "(?P<container>[^"]+)" in pod "(?P<pod>[^"]+)"|\(get pods (?P<pod2>[a-z0-9.-]+)\)|'
     r'pods? "(?P<pod3>[^"]+)" not found|in (?P<namespace>\S+) namespace\.?$'
 )

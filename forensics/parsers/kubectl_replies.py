@@ -6,21 +6,20 @@ Wordings of kubectl 1.20 to 1.34 (`pkg/cmd/rollout`, `polymorphichelpers/rollout
 
 from __future__ import annotations
 
-import regex
-
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head, mostly
 from .layer import clean
 
-_WAITING = regex.compile(
+_WAITING = lazy_regex(
     r'Waiting for (?:(?P<kind>deployment|daemon set|statefulset) "?(?P<name>[\w.-]*)"? rollout to finish'
     r"|\d+ pods? to be ready|partitioned roll ?out|[\w ]{0,60}spec update to be observed).*"
 )
-_DONE = regex.compile(
+_DONE = lazy_regex(
     r'(?P<kind>deployment|daemon set|statefulset)(?:\.apps/| )"?(?P<name>[\w.-]+)"? successfully rolled out'
     r"|(?:partitioned roll out|statefulset rolling update|rolling update) complete.*"
 )
-_FAILED = regex.compile(
+_FAILED = lazy_regex(
     r'error: (?P<kind>deployment|daemon set|statefulset) "(?P<name>[\w.-]+)" exceeded its progress deadline'
     r"|error: timed out waiting for the condition(?: on \S+)?|error: watch closed before .*"
 )
@@ -29,13 +28,13 @@ _VERBS = (
     "rolled back|cordoned|uncordoned|already cordoned|drained|evicted|tainted|paused|resumed|condition met|"
     "resource requirements updated|image updated|env updated|force deleted|serverside-applied|pruned"
 )
-_REPLY = regex.compile(
+_REPLY = lazy_regex(
     r"(?:(?P<kind>[a-z]+(?:\.[a-z0-9.-]+)?)/(?P<name>[\w.:-]+)"
     r"|(?P<kind2>[a-z]+(?:\.[a-z0-9.-]+)?) \"(?P<name2>[\w.:-]+)\")"
     rf" (?P<verb>{_VERBS})(?: \(.*\))?(?: from \S+ namespace)?"
 )
-_EVICTING = regex.compile(r"evicting pod (?:(?P<namespace>[\w-]+)/)?(?P<name>[\w.-]+)(?: \(.*)?")
-_MORE = regex.compile(
+_EVICTING = lazy_regex(r"evicting pod (?:(?P<namespace>[\w-]+)/)?(?P<name>[\w.-]+)(?: \(.*)?")
+_MORE = lazy_regex(
     r"[Ww]arning: .*|WARNING: .*|There are pending nodes to be drained:|\s+[\w.-]+|error when evicting pods?\b.*|"
     r"Flag --\S+ has been deprecated.*|pods? \"?[\w.-]+\"? deleted.*|rollout history.*|"
     r"(?:\S+ ?)?(?:[$#>] (?:kubectl|oc)|\+ \S+) .*"  # a prompt, or the trace of a script

@@ -15,6 +15,7 @@ from typing import Any
 import regex
 
 from ..model import Event, Locator, Scope
+from ..regexes import lazy_regex
 from ..scan import Window
 from .k8s_values import container_id, known, terminated_text
 from .log import Assembled, Dialect, event_of
@@ -22,13 +23,13 @@ from .records import Record
 
 MAX_CONTINUATION = 60
 """Lines of one multi-line value."""
-_MESSAGE = regex.compile(r'"(?P<message>(?:[^"\\]|\\.)*+)"')
-_KEY = regex.compile(r"\s+(?P<key>[A-Za-z][\w./-]*)=")
-_QUOTED = regex.compile(r'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
-_LINES_END = regex.compile(r"\n\s*>(?=\s|$)")
-_BLANK = regex.compile(r"\s")
+_MESSAGE = lazy_regex(r'"(?P<message>(?:[^"\\]|\\.)*+)"')
+_KEY = lazy_regex(r"\s+(?P<key>[A-Za-z][\w./-]*)=")
+_QUOTED = lazy_regex(r'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
+_LINES_END = lazy_regex(r"\n\s*>(?=\s|$)")
+_BLANK = lazy_regex(r"\s")
 _DECODER = json.JSONDecoder(strict=False)
-_OLD_EVENT = regex.compile(r"ID:(?P<ID>\S+) Type:(?P<Type>\w+) Data:(?P<Data>[0-9a-f]+)")
+_OLD_EVENT = lazy_regex(r"ID:(?P<ID>\S+) Type:(?P<Type>\w+) Data:(?P<Data>[0-9a-f]+)")
 _SHORT = 12
 """Hex digits of a container id in texts, as the runtimes' tools print it."""
 _MESSAGE_CHARS = 16000

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import regex
-
 from ..model import RawStamp, Scope
+from ..regexes import lazy_regex
 from ..sources import Head
 
-_ANSI = regex.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_c])|\x9b[0-9;:?]*[@-~]")
-_OCTAL_ESCAPES = regex.compile(r"#0(?:33|11|12)")
+_ANSI = lazy_regex(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_c])|\x9b[0-9;:?]*[@-~]")
+_OCTAL_ESCAPES = lazy_regex(r"#0(?:33|11|12)")
 _OCTAL = {"#033": "\x1b", "#011": "\t", "#012": "\n"}
 UNKNOWN = Scope()
 

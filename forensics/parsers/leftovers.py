@@ -10,6 +10,7 @@ from __future__ import annotations
 import regex
 
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head, mostly
 from . import log, output
 from .k8s_values import known
@@ -17,42 +18,42 @@ from .layer import clean, cleaned
 from .notes import CHANNEL
 from .unit_files import command_fields, words
 
-_VERSION_NAME = regex.compile(
+_VERSION_NAME = lazy_regex(
     r"(?:^|[/._-])(?:versions?|os-release|release|requirements|constraints|packages?|pip[-_ ]?(?:list|freeze)|"
     r"conda[-_]list|rpm[-_]qa|dpkg[-_]l|installed-\w+)(?:[._-][\w.-]*)?!?$",
     regex.IGNORECASE,
 )
-_PACKAGE = regex.compile(
+_PACKAGE = lazy_regex(
     r"[\w.+-]+(?:\[[\w,-]+\])?(?:==| @ |>=|~=)\S.*|[A-Za-z][\w.+-]* +v?\d+(?:[.\d]+)?[\w.+~!-]*(?: +\S+)*|"
     r"-{3,}(?: +-{3,})*|(?:Package|Name) +Version.*|-e \S+|# .*|ii  .*"
 )
-_CODE = regex.compile(
+_CODE = lazy_regex(
     r"\.(?:py|sh|bash|zsh|c|cc|cpp|cu|h|go|rs|js|ts|lua|pl|rb|java|tf|hcl|jinja2?|j2|sql|ps1|tpl|mk)"
     r"(?:\.(?:txt|bak|orig))?!?$|(?:^|/)(?:Dockerfile|Makefile|Containerfile|Jenkinsfile)[\w.-]*$",
     regex.IGNORECASE,
 )
-_DOCKER_RUN = regex.compile(r"\b(?:docker|podman|nerdctl) run ")
-_SETTINGS_PATH = regex.compile(
+_DOCKER_RUN = lazy_regex(r"\b(?:docker|podman|nerdctl) run ")
+_SETTINGS_PATH = lazy_regex(
     r"\.(?:conf|cfg|ini|toml|env|properties)(?:\.(?:txt|bak|orig))?!?$|(?:^|/)\.?env(?:\.txt)?!?$"
 )
-_SETTING = regex.compile(
+_SETTING = lazy_regex(
     r"\s*(?:[\w.-]+(?:\[\d*\])? *[=:] *.*|export \w+=.*|\[+[\w. :/\"'-]+\]+|[#;!].*|[}\])]+,?|include .*)"
 )
-_VARIABLE = regex.compile(r"(?:export )?[A-Za-z_][A-Za-z0-9_]*=.*")
-_SUMMARY = regex.compile(r"=+ Collectors summary =+")
-_COLLECTOR = regex.compile(r"(?P<name>\S.*?) +\((?P<state>[SXF])\) *: (?P<took>[\d,.]+\w*)")
-_SYSTEMD = regex.compile(
+_VARIABLE = lazy_regex(r"(?:export )?[A-Za-z_][A-Za-z0-9_]*=.*")
+_SUMMARY = lazy_regex(r"=+ Collectors summary =+")
+_COLLECTOR = lazy_regex(r"(?P<name>\S.*?) +\((?P<state>[SXF])\) *: (?P<took>[\d,.]+\w*)")
+_SYSTEMD = lazy_regex(
     r"(?:(?:Control group|CGroup) [/\w.-]*:|Dry Run: (?:yes|no)|Swap Used Limit: .*|● \S+|-\.slice)"
     r"|File path: .*\.journal|/ +\d+ +(?:-|[\d.]+) +\S+ +\S+ +\S+|CGROUP|Control Group +Tasks +.*"
 )
-_SYSTEMD_BODY = regex.compile(
+_SYSTEMD_BODY = lazy_regex(
     r"\s*[├└│─●].*|\s+[A-Z][\w ]+: .*|[A-Z][\w ]+:.*|[\w./\\-]+ +(?:-|\d+) +(?:-|[\d.]+%?) +\S+ +\S+ +\S+|\s*"
 )
-_UNITS_HEADER = regex.compile(r"\s*UNIT +LOAD +ACTIVE +SUB +(?:JOB +)?DESCRIPTION\s*")
-_UNIT_ROW = regex.compile(
+_UNITS_HEADER = lazy_regex(r"\s*UNIT +LOAD +ACTIVE +SUB +(?:JOB +)?DESCRIPTION\s*")
+_UNIT_ROW = lazy_regex(
     r"[●○×↻* ]*(?P<unit>\S+\.\w+) +(?P<load>[\w-]+) +(?P<active>[a-z-]+) +(?P<sub>[a-z-]+)(?: +(?P<text>.*))?"
 )
-_COMMAND_ERRORS = regex.compile("|".join((
+_COMMAND_ERRORS = lazy_regex("|".join((
     r"(?:[\w./-]+: )?(?:line \d+: |\d+: )?[\w./-]+: (?:command )?not found",
     r"Failed to (?:open|get|connect|search|add|seek|parse) .*|Unknown output format .*",
     r"(?:cat|ls|tail|head|dmesg|journalctl|cp|tar|grep|sudo|su|ps|df|cd|find|zcat|stat): .*"

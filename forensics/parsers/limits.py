@@ -5,14 +5,13 @@ Only those are told that stop an engine: memory that it may lock, for RDMA and p
 
 from __future__ import annotations
 
-import re
-
 from ..model import Event, Locator
+from ..regexes import lazy_re
 from ..sources import mostly
 from .sections import Section
 
-_SHELL = re.compile(r"[a-z][a-z -]+\s+\((?:[a-z0-9 -]+, )?-[a-zA-Z]\) (?:unlimited|\d+)\s*")
-_PROC = re.compile(r"Limit +Soft Limit +Hard Limit +Units\s*")
+_SHELL = lazy_re(r"[a-z][a-z -]+\s+\((?:[a-z0-9 -]+, )?-[a-zA-Z]\) (?:unlimited|\d+)\s*")
+_PROC = lazy_re(r"Limit +Soft Limit +Hard Limit +Units\s*")
 _TOLD = ("max locked memory", "Max locked memory", "open files", "Max open files")
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from ..regexes import lazy_re
 from ..sources import Head, mostly
 from . import prose
 from .envelopes import channel_of
@@ -34,7 +35,7 @@ _DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp]\.?[Mm]\.?)?"
 _WHO = r"(?P<who>[^\W\d_][\w.#'-]{0,39}(?: [^\W\d_][\w.#'-]{0,39}){0,2}(?: \((?i:bot|app)\))?)"
 _CHATS = tuple(
-    (re.compile(form, re.MULTILINE), share)
+    (lazy_re(form, re.MULTILINE), share)
     for form, share in (
         (rf"^\[(?:{_DATE},? )?{_CLOCK}(?:,? {_DATE})?\] ?@?{_WHO}: ?", 0.1),
         (rf"^{_DATE},? {_CLOCK} - {_WHO}: ?", 0.1),
@@ -47,14 +48,14 @@ _GREP_HEAD = (
     r"(?:(?P<file>[\w./-]+?\.(?:log|txt|out|err)[\w.-]*?)(?P<mark>[:-]))?"
     r"(?P<number>\d{1,9})(?(mark)(?P=mark)|[:-])(?!\d\d(?!\d))"
 )
-_GREP = re.compile(rf"{_GREP_HEAD}(?P<rest>.*)")
+_GREP = lazy_re(rf"{_GREP_HEAD}(?P<rest>.*)")
 """`25:message`, `engine.log-26-message`; a time of day is no number."""
-_COUNT = re.compile(r" {0,8}(?P<number>\d{1,9})(?P<gap>\t| ?[|│→] ?| *)(?P<rest>.*)")
+_COUNT = lazy_re(r" {0,8}(?P<number>\d{1,9})(?P<gap>\t| ?[|│→] ?| *)(?P<rest>.*)")
 _GAPS = r"\t| ?[|│→] ?"
-_QUOTE = re.compile(r"^> ?", re.MULTILINE)
+_QUOTE = lazy_re(r"^> ?", re.MULTILINE)
 _ENTITIES = {"lt": "<", "gt": ">", "quot": '"', "#34": '"', "#x22": '"', "apos": "'", "#39": "'", "#x27": "'",
              "#039": "'", "nbsp": " ", "amp": "&"}  # fmt: skip
-_ENTITY = re.compile("&(" + "|".join(_ENTITIES) + ");")
+_ENTITY = lazy_re("&(" + "|".join(_ENTITIES) + ");")
 
 
 def of(head: Head) -> Margin | None:

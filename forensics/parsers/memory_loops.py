@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import regex
 
 from ..model import Parsed, RawStamp, Scope, StampForm
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .dates import SPELLED, date_command, is_time
 from .points import Points
@@ -24,27 +25,27 @@ _LEAST_BYTES, _MOST_BYTES = 1 << 26, 1 << 44
 _TIMES = 3
 _BEFORE, _BEHIND = "-=#[>* ", "-=#]:, "
 """What people print around a date, so that it stands out."""
-_EPOCH = regex.compile(r"1\d{9}(?:\.\d{1,9})?")
-_CLOCK = regex.compile(r"(?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?")
-_LEAD = regex.compile(
+_EPOCH = lazy_regex(r"1\d{9}(?:\.\d{1,9})?")
+_CLOCK = lazy_regex(r"(?P<h>[01]\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?")
+_LEAD = lazy_regex(
     r"\[?(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
     rf"|1\d{{9}}(?:\.\d{{1,9}})?|{SPELLED}|\d\d:\d\d(?::\d\d)?)\]?"
     r"[\s,;|]+"
 )
-_VALUE = regex.compile(
+_VALUE = lazy_regex(
     r"(?P<name>memory[._]?current|memory\.usage_in_bytes|rss|mem(?:ory)?(?:[._]?(?:used|usage|bytes))?|working[._]?set)?"
     r"[=:\s]*(?P<size>\d{1,14}(?:\.\d{1,3})?) ?(?P<unit>[KMGT]i?B?|bytes|B|kB)?(?P<more>[\s,;].*)?",
     regex.IGNORECASE,
 )
-_TOP = regex.compile(
+_TOP = lazy_regex(
     r"(?:(?P<pod>[a-z0-9][a-z0-9.-]*)\s+)?(?P<name>[a-z0-9][a-z0-9.-]*)\s+\d+m?\s+(?P<size>\d+)(?P<unit>[KMG]i)\s*"
 )
-_STATS = regex.compile(
+_STATS = lazy_regex(
     r"(?:(?P<id>[0-9a-f]{12,64}) +)?(?P<name>[\w.-]+) +[\d.]+% +"
     r"(?P<size>[\d.]+) ?(?P<unit>[KMGT]?i?B) / [\d.]+ ?[KMGT]?i?B\b.*"
 )
-_HEADER = regex.compile(r"(?i)(?:POD|NAME|NAMESPACE|CONTAINER(?: ID)?|TIMESTAMP|TIME|DATE)\b[A-Z /%(),_.]*")
-_ABOUT_MEMORY = regex.compile(r"(?i)mem|rss|cgroup|(?:^|[/_.-])(?:cg|ram)(?=[_.-]|$)|working")
+_HEADER = lazy_regex(r"(?i)(?:POD|NAME|NAMESPACE|CONTAINER(?: ID)?|TIMESTAMP|TIME|DATE)\b[A-Z /%(),_.]*")
+_ABOUT_MEMORY = lazy_regex(r"(?i)mem|rss|cgroup|(?:^|[/_.-])(?:cg|ram)(?=[_.-]|$)|working")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,49 +10,48 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import regex
-
+from ..regexes import lazy_regex
 from . import prose
 from .records import MACHINE, Record, is_engine
 
 ANCHORS = (" commented", " wrote:", " replied", " answered", "Comment", "Answer")
 """Literals of lines with which the words of another person begin."""
-_RAISED = regex.compile(r"\s*(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception): ")
-_TOLD_ON = regex.compile(
+_RAISED = lazy_regex(r"\s*(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception): ")
+_TOLD_ON = lazy_regex(
     r"EngineDeadError|[Ee]ngine core initialization failed|[Ee]ngine process failed|died unexpectedly"
 )
 """Errors that only say that another one came before."""
-_TITLE = regex.compile(
+_TITLE = lazy_regex(
     r"#{1,6} |\*\*.+\*\*\s*$|(?i:title|subject|summary|betreff|re|fwd?|标题|主题)\s*[:：]"
     r"|\[(?i:bug|usage|installation|performance|feature|question|help|doc|misc|rfc|solved|closed)[^\]]*\]"
 )
-_SPAN = regex.compile(r"`[^`]+`|\"[^\"]+\"|“[^”]+”|「[^」]+」")
-_FAULT = regex.compile(r"(?:Error|Exception)\b|(?i:error: |out of memory|no space left|illegal memory|too old)")
-_LOGGED = regex.compile(rf"{_FAULT.pattern}|(?i:failed to )")
-_WARNED = regex.compile(r"\S+:\d+:\d+ \[\d+\] \S*:\d+ NCCL WARN ")
+_SPAN = lazy_regex(r"`[^`]+`|\"[^\"]+\"|“[^”]+”|「[^」]+」")
+_FAULT = lazy_regex(r"(?:Error|Exception)\b|(?i:error: |out of memory|no space left|illegal memory|too old)")
+_LOGGED = lazy_regex(rf"{_FAULT.pattern}|(?i:failed to )")
+_WARNED = lazy_regex(r"\S+:\d+:\d+ \[\d+\] \S*:\d+ NCCL WARN ")
 """What NCCL calls a warning ends the communicator."""
 _BAD = frozenset({"ERROR", "CRITICAL", "FATAL"})
 _TRACEBACK = "Traceback (most recent call last)"
-_CLAUSE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}][，、。？！,?]")
+_CLAUSE = lazy_regex(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}][，、。？！,?]")
 """What a sentence of East Asia goes on with; programs print a name and a colon in front of an exception."""
-_NAMED = regex.compile(rf"{prose.EXCEPTION}: ")
-REFERS = regex.compile(r"#\d+|(?i)\b(?:similar|same|duplicate|related|before|earlier|previous(?:ly)?)\b")
-ANOTHER_TIME = regex.compile(
+_NAMED = lazy_regex(rf"{prose.EXCEPTION}: ")
+REFERS = lazy_regex(r"#\d+|(?i)\b(?:similar|same|duplicate|related|before|earlier|previous(?:ly)?)\b")
+ANOTHER_TIME = lazy_regex(
     r"(?i)\blast (?:week|month|year|time)\b|\b(?:letzte|vorige)\w* (?:woche|monat|jahr|mal)\b|上周|上个?月|上次|去年"
 )
 _NOBODY = r"(?!(?i:i|we|you|he|she|it|they|who|has|had|have|is|was|and|be)\b)"
-_COMMENT = regex.compile(
+_COMMENT = lazy_regex(
     rf"\W*{_NOBODY}(?P<name>[\w.-]+)(?: \([^)]*\))?\W* (?:commented(?! out)|replied|answered|wrote)\b"
     r"|On .{5,80} wrote:\s*$|#+ (?:Comment|Answer|Reply)s?\b.{0,20}$|(?:\d+ )?(?:Comment|Answer)s?(?: #?\d+)?(?::.*)?$"
     r"|(?:---+|\W*)\*\*@?(?P<name>[\w.-]+)\*\*\W*\d{4}-\d\d-\d\d\b"
 )
-_POSTER = regex.compile(rf"\W*{_NOBODY}(?P<name>[\w.-]+)\W* (?:opened|asked|posted|created|reported)\b")
-_PAST = regex.compile(
+_POSTER = lazy_regex(rf"\W*{_NOBODY}(?P<name>[\w.-]+)\W* (?:opened|asked|posted|created|reported)\b")
+_PAST = lazy_regex(
     r"(?i)\b(?:before|previously|first|yesterday|earlier|used to|originally|last (?:week|month|night|time|year))\b"
     r"|之前|以前|昨天"
 )
-_OVERCOME = regex.compile(r"(?i)\b(?:solved|fixed|helped|resolved|gone|went away|worked around|got past)\b|解决|修复")
-_COMMAND = regex.compile(
+_OVERCOME = lazy_regex(r"(?i)\b(?:solved|fixed|helped|resolved|gone|went away|worked around|got past)\b|解决|修复")
+_COMMAND = lazy_regex(
     r"\b(?:vllm serve|vllm\.entrypoints\.\S+|sglang\.launch_server|vllm-openai\S*) .*\s-{1,2}[a-z]"
 )
 """How an engine is started: what somebody says of that is no error, whatever stands before it."""

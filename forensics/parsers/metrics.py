@@ -7,7 +7,6 @@ stamp.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
@@ -15,6 +14,7 @@ from typing import Any
 
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity
+from ..regexes import lazy_re
 from ..sources import Format, Head, mostly
 from . import kube_state, reprs
 from .dates import date_command
@@ -22,14 +22,14 @@ from .points import Points
 from .series_names import meaning, scope_of
 
 LAYER = "metrics"
-_COMMENT = re.compile(r"# (?:HELP|TYPE) [a-zA-Z_:][\w:]* .*")
-_SAMPLE = re.compile(
+_COMMENT = lazy_re(r"# (?:HELP|TYPE) [a-zA-Z_:][\w:]* .*")
+_SAMPLE = lazy_re(
     r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{.*\})?(?: =>)? +[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|NaN|Inf|\+Inf)"
     r"(?: \d{12,14}| @\[\d{10}(?:\.\d+)?\])?"
 )
-_PROMTOOL = re.compile(r"(?P<name>.*) => (?P<value>\S+)(?: @\[(?P<at>[\d.]+)\])?")
+_PROMTOOL = lazy_re(r"(?P<name>.*) => (?P<value>\S+)(?: @\[(?P<at>[\d.]+)\])?")
 """`promtool query instant` and the page of Prometheus."""
-_WANTED = re.compile(
+_WANTED = lazy_re(
     r"vllm:|vllm_|sglang:|tgi_|DCGM_FI_|process_(?:resident|start|virtual)_|container_memory_|container_oom|container_spec_memory"
     r"|node_memory_(?:MemTotal|MemAvailable)|node_vmstat_oom_kill|nvidia_(?:smi|gpu)_|kube_pod_container_status_"
 )
@@ -178,8 +178,8 @@ def _parse(line: str) -> tuple[str, dict[str, str], float, RawStamp | None] | No
     return None
 
 
-_AT_END = re.compile(r"#.{1,120}?[\s(@](?P<when>20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)\W*")
-_OF_ANOTHER = re.compile(r"(?i)build|built|creat|start|since|expir|until|updat|version|generat")
+_AT_END = lazy_re(r"#.{1,120}?[\s(@](?P<when>20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)\W*")
+_OF_ANOTHER = lazy_re(r"(?i)build|built|creat|start|since|expir|until|updat|version|generat")
 """Dates of a comment that tell of something other than the scrape below it."""
 
 

@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import regex
-
 from .. import stamps
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .embedded import read_text
 from .k8s_values import known
 from .sizes import size_bytes
 from .tables import Header
 
-_TASK = regex.compile(r'Task "(?P<name>[^"]{1,128})"(?: \([^)]*\))? is "(?P<state>\w+)"(?: \(\w+\))?')
-_COLUMN = regex.compile(r"\S+(?: \S+)*")
-_RESTARTS = regex.compile(r"Total Restarts += (?P<count>\d{1,9})")
-_MEMORY = regex.compile(r"[\d.]+ \w+/(?P<limit>[\d.]+ ?[KMGT]?i?B)(?: Max: (?P<most>[\d.]+ ?[KMGT]?i?B))?")
-_WANTED = regex.compile(r"Desired Description += (?P<why>[^\s<].{0,200})")
+_TASK = lazy_regex(r'Task "(?P<name>[^"]{1,128})"(?: \([^)]*\))? is "(?P<state>\w+)"(?: \(\w+\))?')
+_COLUMN = lazy_regex(r"\S+(?: \S+)*")
+_RESTARTS = lazy_regex(r"Total Restarts += (?P<count>\d{1,9})")
+_MEMORY = lazy_regex(r"[\d.]+ \w+/(?P<limit>[\d.]+ ?[KMGT]?i?B)(?: Max: (?P<most>[\d.]+ ?[KMGT]?i?B))?")
+_WANTED = lazy_regex(r"Desired Description += (?P<why>[^\s<].{0,200})")
 _HEAD = ("ID ", "Eval ID ", "Client Status ")
 LAYER = "nomad"
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 import regex
 
 from ..model import Event, Locator, Parsed
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from . import examples, host_clock, log, prose
 from .dates import date_command
@@ -23,18 +24,18 @@ from .sections import cut
 
 CHANNEL = "notes"
 MAX_BYTES = 4 << 20
-_NAMED = regex.compile(
+_NAMED = lazy_regex(
     r"(?:^|/)(?:(?:readme|notes?|notiz\w*|to-?do|changelog|post-?mortem|rca|runbook|hand-?over|ticket|slack|chat)"
     r"(?![a-z])[^/.]*(?:\.(?:txt|text|md|rst|org|adoc))?|[^/]+\.(?:md|markdown|rst|adoc))$",
     regex.IGNORECASE,
 )
-_MANUAL = regex.compile(
+_MANUAL = lazy_regex(
     r"(?:^|[/_.-])(?:run-?book|play-?book|faq|sop)s?(?![a-z])[^/]*\.(?:md|markdown|rst|adoc)$", regex.IGNORECASE
 )
-_INDENTED = regex.compile(r" {4}")
-_QUOTED = regex.compile(r" {4}|> ?")
+_INDENTED = lazy_regex(r" {4}")
+_QUOTED = lazy_regex(r" {4}|> ?")
 """How Markdown marks a block that was pasted."""
-_COLLECTED = regex.compile(
+_COLLECTED = lazy_regex(
     r"\W*(?i:collected|captured|gathered|taken|exported|saved|generated|collection time|capture time)"
     r"(?i: (?:at|on))?[:= ]+(?P<when>\d{4}-\d\d-\d\d.*|\p{L}{3,}.*\d{4}\b.*?)\W*"
 )

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import regex
-
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Severity
+from ..regexes import lazy_regex
 from ..scan import Scanned, SeriesSpec
 from ..sources import Format, Head, mostly
 from .dates import date_command
@@ -21,7 +20,7 @@ from .numerals import is_whole
 from .nvidia_rows import LAYER, GpuTable, ProcessTable, Row, number
 
 _ROWS = SeriesSpec(anchor="", pattern=r"^(.*)$", groups=("row",))
-_FIELD = regex.compile(r"[a-z][a-z_0-9]*(?:\.[a-z_0-9]+)*(?: \[[A-Za-z/%]+\])?")
+_FIELD = lazy_regex(r"[a-z][a-z_0-9]*(?:\.[a-z_0-9]+)*(?: \[[A-Za-z/%]+\])?")
 _KNOWN = frozenset({
     "gpu_uuid", "gpu_name", "pci.bus_id", "gpu_bus_id", "used_gpu_memory", "used_memory", "memory.used",
     "memory.total", "memory.free", "memory.reserved", "utilization.gpu", "utilization.memory",
@@ -29,11 +28,11 @@ _KNOWN = frozenset({
     "retired_pages.pending",
 })  # fmt: skip
 """Names that no other table has; a header holds at least one."""
-_SLASHED = regex.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(\.\d+)?")
-_UUID = regex.compile(r"(?:GPU|MIG)-[0-9a-f-]{8,}")
-_BUS = regex.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]")
-_QUERY = regex.compile(r"--query-(?:gpu|compute-apps|accounted-apps|remapped-rows)=(?P<columns>[\w.,]+)")
-_TROUBLE = regex.compile(
+_SLASHED = lazy_regex(r"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(\.\d+)?")
+_UUID = lazy_regex(r"(?:GPU|MIG)-[0-9a-f-]{8,}")
+_BUS = lazy_regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]")
+_QUERY = lazy_regex(r"--query-(?:gpu|compute-apps|accounted-apps|remapped-rows)=(?P<columns>[\w.,]+)")
+_TROUBLE = lazy_regex(
     r"NVIDIA-SMI has failed.*|Failed to initialize NVML.*|Unable to determine the device handle.*"
     r"|No devices were found"
 )

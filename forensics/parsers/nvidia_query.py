@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import regex
-
 from ..model import Parsed, RawStamp
+from ..regexes import lazy_regex
 from .dates import date_command
 from .numerals import is_whole
 from .nvidia_rows import LAYER, GpuTable, ProcessTable, Row, bus_id, number
 
-_KEY = regex.compile(r"(?P<indent> *)(?P<key>[^:\s](?:[^:]*[^:\s])?)\s*(?:: (?P<value>.*)|:)?")
-_GPU = regex.compile(r"GPU (?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9])\s*")
+_KEY = lazy_regex(r"(?P<indent> *)(?P<key>[^:\s](?:[^:]*[^:\s])?)\s*(?:: (?P<value>.*)|:)?")
+_GPU = lazy_regex(r"GPU (?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9])\s*")
 _COLUMNS = {
     ("Product Name",): "name",
     ("GPU UUID",): "uuid",

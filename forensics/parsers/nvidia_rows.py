@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite, nan
 
-import regex
-
 from .. import stamps
 from ..model import Event, Locator, RawStamp, Scope, StampForm
+from ..regexes import lazy_regex
 from .numerals import is_whole
 from .points import Column, Points
 
@@ -49,7 +48,7 @@ _TEXTS = {
 _LOST = ("GPU is lost", "Unknown Error", "GPU requires reset", "GPU requires restart")
 SILENT_COLUMNS = 3
 """One sensor may fail; where so many values fail and none is read, the card does not answer."""
-_BUS = regex.compile(r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.[0-9A-Fa-f])?")
+_BUS = lazy_regex(r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.[0-9A-Fa-f])?")
 
 
 @lru_cache(maxsize=1024)

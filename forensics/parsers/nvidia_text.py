@@ -13,6 +13,7 @@ from dataclasses import replace
 import regex
 
 from ..model import Event, Locator, Parsed, RawStamp, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .dates import date_command
 from .numerals import is_whole
@@ -20,25 +21,25 @@ from .nvidia_query import read_query
 from .nvidia_rows import LAYER, GpuTable, ProcessTable, Row
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]"
-_FIRST = regex.compile(
+_FIRST = lazy_regex(
     rf"\|\s+(?P<index>\d{{1,9}})\s+(?P<name>\S.*?)\s+(?:(?:On|Off|N/A|ERR!)\s+)?\|\s+(?P<bus>{_BUS})\s+\S+\s*\|\s*(?P<ecc>\S+)\s*\|"
 )
-_SECOND = regex.compile(
+_SECOND = lazy_regex(
     r"\|(?P<cooling>.*?)\|\s*(?:(?P<used>\d{1,15})MiB\s*/\s*(?P<total>\d{1,15})MiB|(?P<lost>[^|]*?))\s*\|\s*(?P<util>\d+%|N/A|ERR!)?\s.*\|"
 )
-_PROCESS = regex.compile(
+_PROCESS = lazy_regex(
     r"\|\s+(?P<gpu>\d{1,9})\s+(?:(?P<gi>N/A|\d+)\s+(?P<ci>N/A|\d+)\s+)?(?P<pid>\d{1,18})\s+(?P<type>C|G|C\+G|M\+C|M)\s+(?P<name>\S.*?)\s+(?:(?P<used>\d{1,15})MiB|N/A)\s*\|"
 )
-_MIG = regex.compile(
+_MIG = lazy_regex(
     r"\|\s+(?P<gpu>\d{1,9})\s+(?P<gi>\d{1,9})\s+(?P<ci>\d{1,9})\s+(?P<dev>\d{1,9})\s+"
     r"\|\s+(?P<used>\d{1,15})MiB\s*/\s*(?P<total>\d{1,15})MiB\s*\|.*"
 )
-_VERSIONS = regex.compile(
+_VERSIONS = lazy_regex(
     r"\| NVIDIA-SMI (?P<smi>\S+)\s+(?:Driver|KMD) Version: (?P<driver>\S+)\s+"
     r"CUDA(?: UMD)? Version: (?P<cuda>\S+)\s*\|"
 )
-_LIST = regex.compile(r"GPU (?P<index>\d{1,9}): (?P<name>.+?) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)")
-_LIST_MIG = regex.compile(
+_LIST = lazy_regex(r"GPU (?P<index>\d{1,9}): (?P<name>.+?) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)")
+_LIST_MIG = lazy_regex(
     r"\s+MIG (?P<profile>\S+)\s+Device\s+(?P<device>\d+): \(UUID: (?P<uuid>MIG-[0-9A-Za-z/-]+)\)"
 )
 FAILURES = (
@@ -54,9 +55,9 @@ _GPU_COLUMNS = (
     "index", "name", "pci.bus_id", "ecc.errors.uncorrected.volatile.total", "memory.used", "memory.total",
     "utilization.gpu", "temperature.gpu", "power.draw", "driver_version",
 )  # fmt: skip
-_COOLING = regex.compile(r"\s*\S+\s+(?P<temperature>\d+)C?\s+P\d+\s+(?P<power>\d+)W\s*/.*")
-_BOX = regex.compile(r"^\| (?:NVIDIA-SMI \S+ |Processes: +\|)", regex.MULTILINE)
-_MONITOR = regex.compile(r"# ?(?:gpu|Date) .*(?:\bpwr\b|\bpid\b|\bsm\b|\bgpu\b)")
+_COOLING = lazy_regex(r"\s*\S+\s+(?P<temperature>\d+)C?\s+P\d+\s+(?P<power>\d+)W\s*/.*")
+_BOX = lazy_regex(r"^\| (?:NVIDIA-SMI \S+ |Processes: +\|)", regex.MULTILINE)
+_MONITOR = lazy_regex(r"# ?(?:gpu|Date) .*(?:\bpwr\b|\bpid\b|\bsm\b|\bgpu\b)")
 
 
 BOX_TITLES = ("| NVIDIA-SMI ", "| Processes: ")

@@ -6,11 +6,10 @@ or its shell prints (CPython, bash, dash, glibc).
 
 from __future__ import annotations
 
-import regex
-
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 
-_LAST_WORDS = regex.compile(
+_LAST_WORDS = lazy_regex(
     r"\s*(?:\w+ )?Traceback \(most recent call last\):\s*"
     r"|Fatal Python error: .*"
     r"|(?:\S+: line \d+: +\d+ )?(?:Killed|Aborted|Segmentation fault|Bus error|Terminated)"

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import regex
-
 from .. import stamps
 from ..model import Event, Locator, Parsed, RawStamp
+from ..regexes import lazy_regex
 from ..sources import Format, Head, mostly
 
 LAYER = "package"
-_BEGAN = regex.compile(r"Start-Date: (?P<day>\d{4}-\d\d-\d\d) {1,3}(?P<time>\d\d:\d\d:\d\d)\s*")
-_APT = regex.compile(
+_BEGAN = lazy_regex(r"Start-Date: (?P<day>\d{4}-\d\d-\d\d) {1,3}(?P<time>\d\d:\d\d:\d\d)\s*")
+_APT = lazy_regex(
     r"(?:Start-Date|End-Date|Commandline|Requested-By|Install|Upgrade|Downgrade|Remove|Purge|Error): .*|\s*|#.*"
 )
 _DONE = ("Upgrade: ", "Downgrade: ", "Install: ")
-_DPKG = regex.compile(
+_DPKG = lazy_regex(
     r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) "
     r"(?P<said>(?P<verb>startup|status|install|upgrade|configure|remove|purge|trigproc|conffile) .*)"
 )

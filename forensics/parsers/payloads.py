@@ -12,6 +12,7 @@ from typing import Any
 
 import regex
 
+from ..regexes import lazy_regex
 from ..sources import Carried, Format, Head
 from .json_yaml import read_json
 from .located import Array, Object, line_at, objects_at, text_at
@@ -20,13 +21,13 @@ from .recordings import Piece, carried
 MAX_BYTES = 8 << 20
 MAX_PIECES = 2000
 SNIFF_CHARS = 64 << 10
-_SAYS = regex.compile(
+_SAYS = lazy_regex(
     r"message|msg|err|exception|trace|stack|reason|cause|detail|descr|summary|title|text|body|log|output|std|previous|"
     r"last|excerpt|raw|line|event|note|comment|failure|content|sample|evidence",
     regex.IGNORECASE,
 )
 """Keys of what was said or printed."""
-_LOOKED_FOR = regex.compile(
+_LOOKED_FOR = lazy_regex(
     r"prompts?|messages|choices|input|question|conversation|generated\w*|completions?|answers?|expr(?:ession)?|query|"
     r"targets|panels|rules|regex|pattern|filters?|\w*template|args|command|properties|\$schema|runbook\w*",
     regex.IGNORECASE,
@@ -35,9 +36,9 @@ _LOOKED_FOR = regex.compile(
 _OF_A_MODEL = frozenset({"role", "usage", "prompt", "instruction", "choices", "generated_text", "max_tokens"})
 """Keys of a request to a model, or of its answer."""
 _WORDS = 4
-_REASON = regex.compile(r"(?i:(?:last_?|terminat(?:ion|ed)_?)*reason)")
-_CODE = regex.compile(r"(?i:(?:last_?|terminat(?:ion|ed)_?)*exit_?(?:code|status))")
-_EXCEPTION = regex.compile(r"(?:[A-Za-z_]\w*\.)*\w+(?:Error|Exception)")
+_REASON = lazy_regex(r"(?i:(?:last_?|terminat(?:ion|ed)_?)*reason)")
+_CODE = lazy_regex(r"(?i:(?:last_?|terminat(?:ion|ed)_?)*exit_?(?:code|status))")
+_EXCEPTION = lazy_regex(r"(?:[A-Za-z_]\w*\.)*\w+(?:Error|Exception)")
 _BEFORE = frozenset({"breadcrumbs"})
 """Keys of what led there, which error trackers put last."""
 _END = "OOMKilled"

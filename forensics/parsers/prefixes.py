@@ -15,6 +15,7 @@ from functools import lru_cache
 import regex
 
 from ..model import Scope
+from ..regexes import lazy_regex
 from ..sources import mostly, owner
 from .layer import UNKNOWN, clean
 from .records import Record, unwrap
@@ -22,16 +23,16 @@ from .records import Record, unwrap
 _NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _POD = r"(?P<pod>[a-z0-9](?:[a-z0-9.-]{0,250}?)-(?:\d{1,4}|[a-z0-9]{5}))"
 _SHAPES = tuple(
-    regex.compile(pattern + r"(?P<rest>.*)", regex.DOTALL)
+    lazy_regex(pattern + r"(?P<rest>.*)", regex.DOTALL)
     for pattern in (
         rf"(?:(?P<namespace>{_NAME}) )?{_POD} (?P<container>{_NAME})(?: |$)",
         rf"(?P<namespace>{_NAME})/{_POD}\[(?P<container>{_NAME})\]: ?",
         rf"\[{_POD}(?: (?P<container>{_NAME}))?\](?: |$)",
     )
 )
-_HEADING = regex.compile(r"==> (?P<path>\S*/\S+) <==")
+_HEADING = lazy_regex(r"==> (?P<path>\S*/\S+) <==")
 _OWNER = frozenset({"namespace", "pod", "container"})
-_FOLLOWED = regex.compile(r"[+-] .{1,600} [›>] .{1,200}")
+_FOLLOWED = lazy_regex(r"[+-] .{1,600} [›>] .{1,200}")
 """stern's notes on the pods that it begins and ends to follow."""
 MIN_LINES = 3
 MIN_SHARE = 0.75

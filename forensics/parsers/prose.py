@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 import regex
 
-_WORD = regex.compile(r"[\"'(*_`]*[\p{L}][\p{L}'’-]*[\"')*_`]*[.,;:?!]*")
-_CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
-_PASTED = regex.compile(
+from ..regexes import lazy_regex
+
+_WORD = lazy_regex(r"[\"'(*_`]*[\p{L}][\p{L}'’-]*[\"')*_`]*[.,;:?!]*")
+_CJK = lazy_regex(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
+_PASTED = lazy_regex(
     r"\s{4,}|\t|>|[\w.]*(?:Error|Exception|Warning|Interrupt)\b|(?i:error|fatal|warning|killed|panic)\b|[A-Z]{3,} |"
     r"(?:Value error|Assertion failed), |"  # pydantic's
     r"[\w.-]+\[\d+\]: |"
@@ -17,7 +19,7 @@ _PASTED = regex.compile(
     r"[a-z][^\W_]*(?:[_-][^\W_]+)+: (?!.{0,200}\b(?:is|are|was|were)\b)"  # `llama_context: `, `nvidia-container-cli: `
 )
 """How a line begins that was pasted rather than written."""
-_LEVEL = regex.compile(r"\d\d:\d\d:\d\d\S{0,8}\]? +\[?(?:ERROR|CRITICAL|FATAL|WARN(?:ING)?|INFO)\b")
+_LEVEL = lazy_regex(r"\d\d:\d\d:\d\d\S{0,8}\]? +\[?(?:ERROR|CRITICAL|FATAL|WARN(?:ING)?|INFO)\b")
 """A logger's stamp and level, behind whatever label."""
 EXCEPTION = r"[A-Za-z_][\w.]*(?:Error|Exception)"
 """The name of an exception, as a traceback's last line begins."""
@@ -25,19 +27,19 @@ ERROR = rf"Traceback \(most recent call last\):|{EXCEPTION}: \S|Killed$|Aborted 
 """How an error begins that a program, or the shell around it, printed in column 0."""
 FENCES = ("```", "~~~")
 """What opens and closes a pasted piece in Markdown."""
-_ERROR = regex.compile(rf"(?:\([\w-]+(?: \w+)? pid=\d+[^)]*\) |\[rank\d+\]: )?(?:{ERROR})")
-_RAISED = regex.compile(rf"(?<![\w.]){EXCEPTION}: \S+ \S+ \S")
-_TALK = regex.compile(
+_ERROR = lazy_regex(rf"(?:\([\w-]+(?: \w+)? pid=\d+[^)]*\) |\[rank\d+\]: )?(?:{ERROR})")
+_RAISED = lazy_regex(rf"(?<![\w.]){EXCEPTION}: \S+ \S+ \S")
+_TALK = lazy_regex(
     r"\b(?i:I|I'm|I've|we|we've|our|my|you|please|looks?|seems?|maybe|perhaps|think|guess|suspect|because|but|so|tried|"
     r"yesterday|today|tonight|noticed|collected|attached|see|saw|asked|said)\b"
 )
-_PROGRAMS = regex.compile(r"\.(?:log|err|out|json|ya?ml|csv|tsv)(?:[.\d-].*)?!?$", regex.IGNORECASE)
-_OUTPUTS = regex.compile(
+_PROGRAMS = lazy_regex(r"\.(?:log|err|out|json|ya?ml|csv|tsv)(?:[.\d-].*)?!?$", regex.IGNORECASE)
+_OUTPUTS = lazy_regex(
     r"\.(?:log|err|out)(?:[.\d-].*)?!?$"
     r"|(?:^|[/_.-])(?:logs?|std(?:out|err)|console|output|driver|nohup)(?:[_.-][\w.-]*)?!?$",
     regex.IGNORECASE,
 )
-_OTHERS = regex.compile(r"(?:^|[/_.-])(?:git|change|dpkg|apt|commit|chat|irc)[_-]?logs?\b", regex.IGNORECASE)
+_OTHERS = lazy_regex(r"(?:^|[/_.-])(?:git|change|dpkg|apt|commit|chat|irc)[_-]?logs?\b", regex.IGNORECASE)
 
 
 def is_prose(line: str) -> bool:

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import regex
-
 from .. import stamps
 from ..model import Event, RawStamp
+from ..regexes import lazy_regex
 from .envelopes.json_lines import STATUS_KEYS
 from .log import Dialect
 
 _METHODS = "GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS"
-_LINE = regex.compile(
+_LINE = lazy_regex(
     rf'"(?P<method>{_METHODS}) (?P<path>(?:/|https?://)[^\s"]{{0,2000}})(?: HTTP/[\d.]+)?" (?P<status>5\d\d)(?= |$)'
 )
-_CLF_TIME = regex.compile(
+_CLF_TIME = lazy_regex(
     r"\[(?P<day>\d\d)/(?P<month>[A-Z][a-z]{2})/(?P<year>\d{4}):(?P<time>\d\d:\d\d:\d\d) (?P<zone>[+-]\d{4})\]"
 )
-_ISO_TIME = regex.compile(r"^\[(?P<iso>\d{4}-\d\d-\d\dT[^\]\s]{1,30})\]")
+_ISO_TIME = lazy_regex(r"^\[(?P<iso>\d{4}-\d\d-\d\dT[^\]\s]{1,30})\]")
 
 ANCHORS = (
     *(f'" {status} ' for status in (500, 502, 503, 504)),

@@ -7,12 +7,12 @@ lost worker, with the words "OOM killer", is the same for every sudden end and p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from .. import stamps
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_re
 from ..scan import Window
 from ..sources import Format, Head
 from . import traceback
@@ -20,23 +20,23 @@ from .log import MAX_RECORD_CHARS, Assembled, Dialect, event_of
 from .records import Record
 
 MAX_KILL_LINES = 80
-_OPENING = re.compile(
+_OPENING = lazy_re(
     r"(?:.*\bworker\(s\) were killed due to the node running low on memory"
     r"|Killing \d+ worker\(s\), kill details: |Memory on the node \(IP: )"
 )
-_PART = re.compile(
+_PART = lazy_re(
     r"OOM kill reason: |Selected to kill: \(|Memory on the node \(IP: |Ray killed \d+ worker"
 )
 _USERS = "Top 10 memory users"
-_USER = re.compile(r"(?P<pid>\d{1,18})\s+(?P<gb>\d{1,18}\.\d{1,18})\s+(?P<command>\S.*)")
-_VICTIM = re.compile(r"Selected to kill: \(.*?\bpid=(\d{1,18})|where the task \(.*?\bpid=(\d{1,18})")
-_EXIT_TYPE = re.compile(r"(?:exit_type = |Worker exit type: )(\w+)")
-_WORKER_PID = re.compile(r"(?:Worker PID: |worker process with pid |pgid=)(\d{1,18})")
-_ADDRESS = re.compile(
+_USER = lazy_re(r"(?P<pid>\d{1,18})\s+(?P<gb>\d{1,18}\.\d{1,18})\s+(?P<command>\S.*)")
+_VICTIM = lazy_re(r"Selected to kill: \(.*?\bpid=(\d{1,18})|where the task \(.*?\bpid=(\d{1,18})")
+_EXIT_TYPE = lazy_re(r"(?:exit_type = |Worker exit type: )(\w+)")
+_WORKER_PID = lazy_re(r"(?:Worker PID: |worker process with pid |pgid=)(\d{1,18})")
+_ADDRESS = lazy_re(
     r"(?:Worker IP address: |address = |on the node \(IP: |, IP: )(\d+\.\d+\.\d+\.\d+|[0-9a-f:]{3,39})\b"
 )
-_NODE_ID = re.compile(r"(?:Node ID: |node id = |node_id=|\(IP: [^,)]+, ID: )([0-9a-f]{56})")
-_WORKER_ID = re.compile(r"(?:Worker ID: |worker id = |worker_id=|worker ID=)([0-9a-f]{56})")
+_NODE_ID = lazy_re(r"(?:Node ID: |node id = |node_id=|\(IP: [^,)]+, ID: )([0-9a-f]{56})")
+_WORKER_ID = lazy_re(r"(?:Worker ID: |worker id = |worker_id=|worker ID=)([0-9a-f]{56})")
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ DIALECT = Dialect(
     refine=refine,
 )
 
-_STATUS = re.compile(r"=+ Autoscaler status: (?P<stamp>\S+ \S+) =+")
+_STATUS = lazy_re(r"=+ Autoscaler status: (?P<stamp>\S+ \S+) =+")
 
 
 def _sniff_status(head: Head) -> int:

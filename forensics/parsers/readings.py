@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import regex
-
 from ..model import RawStamp, Samples, Scope
+from ..regexes import lazy_regex
 from ..scan import Scanned, SeriesRows, SeriesSpec
 from .dates import date_command
 from .log import Dialect
@@ -80,8 +79,8 @@ HELD = tuple(
     for word in ("tracked", "cached", "retained", "buffered", "in memory")
 )  # fmt: skip
 """How many of something a program says that it keeps: what grows in it when its memory does."""
-_SAYS = regex.compile(r"[a-z]{4}")
-_POD_BEFORE = regex.compile(r"(?:.*\s)?(?P<pod>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5}|\d{1,3}))\s+")
+_SAYS = lazy_regex(r"[a-z]{4}")
+_POD_BEFORE = lazy_regex(r"(?:.*\s)?(?P<pod>[a-z0-9][a-z0-9.-]*-(?:[a-z0-9]{5}|\d{1,3}))\s+")
 _KIB = {"kB": 1} | {f"{letter}{rest}": 1024**n for n, letter in enumerate("KMGT") for rest in ("B", "iB", "", "i")}
 _MARKS = "#>*- "
 """What a script prints in front of its own line, so that it is told from the output around it."""

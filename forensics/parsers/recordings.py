@@ -14,6 +14,7 @@ from html import unescape
 
 import regex
 
+from ..regexes import lazy_regex
 from ..sources import Carried, Format, Head
 from .json_yaml import read_json
 from .located import Object, dig, line_at, objects_at, text_at
@@ -21,8 +22,8 @@ from .located import Object, dig, line_at, objects_at, text_at
 MAX_BYTES = 32 << 20
 _UNSEEN = frozenset({"head", "noscript", "script", "style", "svg", "template"})
 _INLINE = frozenset({"a", "abbr", "b", "code", "em", "font", "i", "kbd", "mark", "small", "span", "strong", "tt", "u"})
-_NAME = regex.compile(r"</?([A-Za-z][A-Za-z0-9]*)")
-_PAGE = regex.compile(
+_NAME = lazy_regex(r"</?([A-Za-z][A-Za-z0-9]*)")
+_PAGE = lazy_regex(
     r"\s*+(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html|(?P<piece>div|p|pre|table|body|article|h[1-6])(?=[\s>]))\b",
     regex.IGNORECASE,
 )

@@ -11,14 +11,16 @@ from typing import Any
 
 import regex
 
+from ..regexes import lazy_regex
+
 MAX_DEPTH = 12
 _CONSTANTS = {"None": None, "True": True, "False": False, "null": None, "true": True, "false": False}
-_INTEGER = regex.compile(r"[+-]?\d{1,18}")
-_NUMBER = regex.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
-_STRING = regex.compile(r"[rbuf]?('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", regex.DOTALL)
-_ESCAPE = regex.compile(r"\\(.)", regex.DOTALL)
+_INTEGER = lazy_regex(r"[+-]?\d{1,18}")
+_NUMBER = lazy_regex(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_STRING = lazy_regex(r"[rbuf]?('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", regex.DOTALL)
+_ESCAPE = lazy_regex(r"\\(.)", regex.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-_KEY = regex.compile(r"\s*([A-Za-z_]\w*)=")
+_KEY = lazy_regex(r"\s*([A-Za-z_]\w*)=")
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
 
 

@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .. import stamps
+from ..regexes import lazy_re
 from . import examples
 from . import kernel_oom_lines as lines
 from .layer import UNKNOWN
 from .records import Record, unwrap
 
-REPORT = re.compile(
+REPORT = lazy_re(
     r"(?:(?:Memory cgroup o|O)ut of memory(?: \([^)]{1,40}\))?: )?Kill(?:ed)? process \d|"
     r"oom-kill:constraint=CONSTRAINT_|\S{1,16} invoked oom-killer: gfp_mask=|memory: usage \d+kB, limit \d|"
     r"Task in /\S+ killed as a result of limit of /"
@@ -26,19 +27,19 @@ REPORT = re.compile(
 """How the lines of a report begin that say who was killed, and at whose limit."""
 _CLOSING = "\"'`*_|])~ \t"
 """What closes a quotation, a cell or emphasis."""
-_TORN = re.compile(r".{0,60}Killed process \d+ \([^()]{1,16}\)")
+_TORN = lazy_re(r".{0,60}Killed process \d+ \([^()]{1,16}\)")
 _SIGNS = "\"'`*_|>[](){}~#+-•·,;: \t"
-_SPACE = re.compile(r"[\s|>]+")
-_FILE = re.compile(r"[\w./-]{2,255}:(?:\d{1,9}:)?(?=\D|\d{4}-)")
+_SPACE = lazy_re(r"[\s|>]+")
+_FILE = lazy_re(r"[\w./-]{2,255}:(?:\d{1,9}:)?(?=\D|\d{4}-)")
 """`grep -H`, also with `-n`."""
-_HEADER_WORDS = re.compile(
+_HEADER_WORDS = lazy_re(
     r"(?:kernel|kern|dmesg|journal|syslog|console|serial|node|host|worker|master|vm|"
     r"debug|info|notice|warn(?:ing)?|err(?:or)?|crit(?:ical)?|alert|emerg|oomkilling|kernel-monitor|"
     r"mon|tue|wed|thu|fri|sat|sun|utc)",
     re.IGNORECASE,
 )
-_MONTH = re.compile(r"([^\W\d_]{3,6})\.? +\d{1,2} \d\d:\d\d:\d\d")
-_USERS = re.compile(
+_MONTH = lazy_re(r"([^\W\d_]{3,6})\.? +\d{1,2} \d\d:\d\d:\d\d")
+_USERS = lazy_re(
     r"\b(?:prompt|content|message|user|role|text|query|question|input|output|body|payload|request|system|assistant|"
     r"human|explain|q)\b|=",
     re.IGNORECASE,

@@ -15,6 +15,7 @@ import regex
 
 from .. import stamps
 from ..model import Event, Scope
+from ..regexes import lazy_regex
 from . import docker
 from .k8s_values import known, terminated_text
 from .log import Assembled, Dialect, event_of
@@ -27,44 +28,44 @@ _ID = r"[0-9a-f]{64}"
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 # Fields of protobuf messages: `Name:vllm,` (gogo, up to 2.0) or `name:"vllm"` (golang, later).
-_RUN_SANDBOX = regex.compile(rf"RunPodSandbox for (?P<meta>.*?) returns sandbox id \"(?P<id>{_ID})\"")
-_CREATE = regex.compile(
+_RUN_SANDBOX = lazy_regex(rf"RunPodSandbox for (?P<meta>.*?) returns sandbox id \"(?P<id>{_ID})\"")
+_CREATE = lazy_regex(
     rf"CreateContainer within sandbox \"(?P<sandbox>{_ID})\" for (?P<meta>.*?)"
     rf" returns container id \"(?P<id>{_ID})\""
 )
 _META = {
-    name: regex.compile(rf"\b{name}:\"?(?P<value>[^\s,\"}}]+)", regex.IGNORECASE)
+    name: lazy_regex(rf"\b{name}:\"?(?P<value>[^\s,\"}}]+)", regex.IGNORECASE)
     for name in ("Name", "Namespace", "Uid", "Attempt")
 }
-_CRIO_NAMED = regex.compile(
+_CRIO_NAMED = lazy_regex(
     rf"(?:Created|Started|Stopped|Removed) container (?P<id>{_ID}):"
     r" (?P<namespace>[^/\s]+)/(?P<pod>[^/\s]+)/(?P<name>\S+?)\"?(?:\s|$)"
 )
-_CRIO_STARTED = regex.compile(
+_CRIO_STARTED = lazy_regex(
     rf"Started container.*?containerID=(?P<id>{_ID})"
     r" description=(?P<namespace>[^/\s]+)/(?P<pod>[^/\s]+)/(?P<name>[^\s\"]+)"
 )
 
-_TASK_OOM = regex.compile(rf"TaskOOM event .*?(?:container_id:\"|ContainerID:)(?P<id>{_ID})")
-_EXIT = regex.compile(
+_TASK_OOM = lazy_regex(rf"TaskOOM event .*?(?:container_id:\"|ContainerID:)(?P<id>{_ID})")
+_EXIT = lazy_regex(
     rf"received (?:container )?exit event .*?(?:container_id:\"|ContainerID:)(?P<id>{_ID})\"?,?"
     rf"\s*(?:id:\"|ID:)(?P<process>{_ID}|[^\s\",]+)"
 )
-_EXIT_STATUS = regex.compile(r"(?:exit_status|ExitStatus):(\d{1,9})(?!\d)")
-_EXITED_PROTO = regex.compile(r"exited_at:\{seconds:(?P<s>\d{1,11})(?!\d)(?:\s+nanos:(?P<n>\d{1,9})(?!\d))?")
-_EXITED_GO = regex.compile(r"ExitedAt:(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [+-]\d{4})")
-_STARTED = regex.compile(rf"StartContainer for \"(?P<id>{_ID})\" returns successfully")
-_STOP = regex.compile(
+_EXIT_STATUS = lazy_regex(r"(?:exit_status|ExitStatus):(\d{1,9})(?!\d)")
+_EXITED_PROTO = lazy_regex(r"exited_at:\{seconds:(?P<s>\d{1,11})(?!\d)(?:\s+nanos:(?P<n>\d{1,9})(?!\d))?")
+_EXITED_GO = lazy_regex(r"ExitedAt:(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [+-]\d{4})")
+_STARTED = lazy_regex(rf"StartContainer for \"(?P<id>{_ID})\" returns successfully")
+_STOP = lazy_regex(
     rf"StopContainer for \"(?P<id>{_ID})\" with timeout (?P<grace>\d{{1,18}}) \(s\)|"
     rf"Stopping container: (?P<id2>{_ID}) \(timeout: (?P<grace2>\d{{1,18}})s\)"
 )
-_KILL = regex.compile(
+_KILL = lazy_regex(
     rf"Kill container \"(?P<id>{_ID})\"|"
     rf"Stopping container (?P<id2>{_ID}) with stop signal ?\(\w+\) timed out|"
     r"Container (?P<id3>[0-9a-f]{12,64}) failed to exit within|"
     r"Container failed to exit within .*?container=(?P<id4>[0-9a-f]{12,64})"
 )
-_ANY_ID = regex.compile(rf"(?<![0-9a-f])(?P<id>{_ID})(?![0-9a-f])")
+_ANY_ID = lazy_regex(rf"(?<![0-9a-f])(?P<id>{_ID})(?![0-9a-f])")
 
 
 @dataclass(slots=True)

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import regex
-
 from ..model import Event, Locator, Parsed
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .slurm_values import duration_s, memory_kib
 
-_HEADER = regex.compile(r"\s*JobID(?:Raw)?\b(?=.*\bState\b).*")
-_ROW = regex.compile(r"\s*(?P<job>\d+(?:_\d+)?)(?:[.+]\w+)?[ |].*")
-_WORD = regex.compile(r"\S+")
+_HEADER = lazy_regex(r"\s*JobID(?:Raw)?\b(?=.*\bState\b).*")
+_ROW = lazy_regex(r"\s*(?P<job>\d+(?:_\d+)?)(?:[.+]\w+)?[ |].*")
+_WORD = lazy_regex(r"\S+")
 HEAD_LINES = 10
 
 

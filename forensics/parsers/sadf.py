@@ -6,16 +6,16 @@ Other exports are recognised and not used.
 from __future__ import annotations
 
 import json
-import re
 
 from ..model import Diagnostic, Parsed, RawStamp, Scope, Severity
+from ..regexes import lazy_re
 from ..sources import Format, Head
 from .dates import date_command
 from .points import Points
 
 LAYER = "sadf"
-_ROW = re.compile(r"[^;\t]+[;\t]-?\d+[;\t](?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: UTC)?|1\d{9})[;\t].*")
-_RAW = re.compile(r"\d\d:\d\d:\d\d(?: UTC)?; (?:LINUX-RESTART|[\w-]+;).*")
+_ROW = lazy_re(r"[^;\t]+[;\t]-?\d+[;\t](?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: UTC)?|1\d{9})[;\t].*")
+_RAW = lazy_re(r"\d\d:\d\d:\d\d(?: UTC)?; (?:LINUX-RESTART|[\w-]+;).*")
 _SERIES = {
     "kbmemused": "host_memory_used_kib",
     "memused": "host_memory_used_kib",

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import nan
 
-import regex
-
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity, StampForm
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .layer import clean
 from .numerals import is_whole
@@ -21,14 +20,14 @@ from .points import Points
 from .sizes import size_bytes
 
 LAYER = "sar"
-_FIRST = regex.compile(r"Linux (?P<kernel>\S+) \((?P<host>[^)]*)\)\s+(?P<date>\S+)\s+_\S+_\s+\(\d+ CPU\)")
+_FIRST = lazy_regex(r"Linux (?P<kernel>\S+) \((?P<host>[^)]*)\)\s+(?P<date>\S+)\s+_\S+_\s+\(\d+ CPU\)")
 _DATES = (
-    (regex.compile(r"(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)"), False),
-    (regex.compile(r"(?P<y>\d{4})年(?P<m>\d\d)月(?P<d>\d\d)日"), False),
-    (regex.compile(r"(?P<d>\d\d)\.(?P<m>\d\d)\.(?P<y>\d{2,4})\.?"), False),
-    (regex.compile(r"(?P<m>\d\d)/(?P<d>\d\d)/(?P<y>\d{2,4})"), True),
+    (lazy_regex(r"(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)"), False),
+    (lazy_regex(r"(?P<y>\d{4})年(?P<m>\d\d)月(?P<d>\d\d)日"), False),
+    (lazy_regex(r"(?P<d>\d\d)\.(?P<m>\d\d)\.(?P<y>\d{2,4})\.?"), False),
+    (lazy_regex(r"(?P<m>\d\d)/(?P<d>\d\d)/(?P<y>\d{2,4})"), True),
 )
-_TIME = regex.compile(r"(?P<h>\d\d)[:时](?P<m>\d\d)[:分](?P<s>\d\d)秒?(?: (?P<half>AM|PM))?\s+(?P<rest>\S.*)")
+_TIME = lazy_regex(r"(?P<h>\d\d)[:时](?P<m>\d\d)[:分](?P<s>\d\d)秒?(?: (?P<half>AM|PM))?\s+(?P<rest>\S.*)")
 _COLUMNS = {
     "kbmemused": "host_memory_used_kib",
     "kbavail": "host_memory_available_kib",

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import regex
-
 from ..model import Event, Locator, Parsed
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .slurm_values import duration_s, memory_kib
 
-_RECORD = regex.compile(r"(?:JobId=(?P<job>\d+)\S* |NodeName=(?P<node>\S+) )(?:.* )?\w+=.*")
-_LINE = regex.compile(r"\s*[A-Z][\w:/]*=.*")
-_LIMIT = regex.compile(r"\bTimeLimit=(\S+)")
-_MEMORY = regex.compile(r"\b(?:MinMemoryNode=|(?:Req|Alloc)?TRES=(?:\S*,)?mem=)([\d.]+[KMGT]n?)")
+_RECORD = lazy_regex(r"(?:JobId=(?P<job>\d+)\S* |NodeName=(?P<node>\S+) )(?:.* )?\w+=.*")
+_LINE = lazy_regex(r"\s*[A-Z][\w:/]*=.*")
+_LIMIT = lazy_regex(r"\bTimeLimit=(\S+)")
+_MEMORY = lazy_regex(r"\b(?:MinMemoryNode=|(?:Req|Alloc)?TRES=(?:\S*,)?mem=)([\d.]+[KMGT]n?)")
 HEAD_LINES = 10
 
 

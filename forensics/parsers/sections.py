@@ -6,16 +6,16 @@ at a line that is nothing but a time, or at a line with which the output of a kn
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..model import Scope
+from ..regexes import lazy_re
 from .dates import is_time
 
 _HEADINGS = tuple(
-    re.compile(pattern)
+    lazy_re(pattern)
     for pattern in (
         r"==> (?P<title>.+?) <==\s*",
         r"(?:\[?[\w.-]+@[\w.-]+[ :][^$#]*[$#] |[\w.-]*\$ |/[\w/.-]* [$#] |\+ )(?P<title>\S.*)",
@@ -26,7 +26,7 @@ _HEADINGS = tuple(
 )
 _HEADING_BEGINS = frozenset("=*#-+")
 """First characters of headings other than those with the prompt of a shell."""
-_STARTS = re.compile(
+_STARTS = lazy_re(
     "|".join((
         r"\s+total\s+used\s+free\s+.*",  # free
         r"Filesystem\s+.*Mounted on\s*",  # df
@@ -39,9 +39,9 @@ _STARTS = re.compile(
         r"Reference ID    : .*",  # chronyc tracking
     ))
 )  # fmt: skip
-_KUBECTL = re.compile(r"(?:kubectl|oc) (?:exec|debug)\b(?P<rest>.*)")
-_OPTION = re.compile(r"(?:-n|--namespace|-c|--container|--target)[ =]\S+")
-_OPTION_PAIR = re.compile(r"(?<!\S)(--?\w+)[ =](\S+)")
+_KUBECTL = lazy_re(r"(?:kubectl|oc) (?:exec|debug)\b(?P<rest>.*)")
+_OPTION = lazy_re(r"(?:-n|--namespace|-c|--container|--target)[ =]\S+")
+_OPTION_PAIR = lazy_re(r"(?<!\S)(--?\w+)[ =](\S+)")
 NOBODY = Scope()
 
 

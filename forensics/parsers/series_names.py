@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import regex
 
 from ..model import Scope
+from ..regexes import lazy_regex
 from ..sources import REPLICA
 from .numerals import is_whole
 from .nvidia_rows import bus_id
@@ -57,7 +58,7 @@ _HOST = r"(?:host|node|system|sys)_"
 _TORCH = r"(?:(?:py)?torch_)?(?:(?:py)?torch|cuda|caching_allocator)_"
 """torch's own figures, under the names of its functions (`torch.cuda.memory_reserved`): the driver knows no such."""
 _QUANTITIES = tuple(
-    (regex.compile(words), series, unit_bytes)
+    (lazy_regex(words), series, unit_bytes)
     for words, series, unit_bytes in (
         # the words of a column name → series, and bytes of its unit
         (r"(?:gpu_)?(?:gpu|cuda|fb|framebuffer|vram)_?(?:mem(?:ory)?_?)?(?:used|usage)", "gpu_memory_used_mib", 2**20),
@@ -74,14 +75,14 @@ _QUANTITIES = tuple(
         (r"swap_?used", "swap_used_kib", 2**10),
     )
 )
-_NUMBERED = regex.compile(r"(?<![a-z0-9])(?:gpu|cuda)[\s_#:]{0,2}(?P<index>\d{1,2})(?![a-z0-9.])", regex.IGNORECASE)
+_NUMBERED = lazy_regex(r"(?<![a-z0-9])(?:gpu|cuda)[\s_#:]{0,2}(?P<index>\d{1,2})(?![a-z0-9.])", regex.IGNORECASE)
 """A card in the words of a legend: `gpu 0 fb used (MiB)`, `memory used GPU3`. With a hyphen it is a host's name."""
-_UNIT = regex.compile(r"[_ ]?(?P<unit>bytes?|b|kib|kb|mib|mb|gib|gb)$")
+_UNIT = lazy_regex(r"[_ ]?(?P<unit>bytes?|b|kib|kb|mib|mb|gib|gb)$")
 _UNIT_BYTES = {
     "b": 1, "byte": 1, "bytes": 1, "kib": 2**10, "kb": 2**10, "mib": 2**20, "mb": 2**20, "gib": 2**30,
     "gb": 2**30,
 }  # fmt: skip
-_PERCENT = regex.compile(r"(?:kv|gpu)_?cache_?usage(?:_(?P<unit>pct|perc|percent|ratio|fraction))?")
+_PERCENT = lazy_regex(r"(?:kv|gpu)_?cache_?usage(?:_(?P<unit>pct|perc|percent|ratio|fraction))?")
 
 
 def meaning(name: str) -> tuple[str, float] | None:
@@ -114,12 +115,12 @@ def meaning(name: str) -> tuple[str, float] | None:
     return None
 
 
-_PANEL = regex.compile(r"(?P<title>.+?)-data(?:-as-[a-z]+)?-\d{4}-\d\d-\d\d.*")
-_OF_CONTAINERS = regex.compile(
+_PANEL = lazy_regex(r"(?P<title>.+?)-data(?:-as-[a-z]+)?-\d{4}-\d\d-\d\d.*")
+_OF_CONTAINERS = lazy_regex(
     r"(?i)(?=.*\bmem(?:ory)?\b)(?=.*\b(?:rss|wss|working set|usage|used|by (?:container|pod))\b)"
     r"(?!.*(?:\b(?:gpu|vram|fb|framebuffer|swap|nodes?|hosts?|quota|utili[sz]ation|available|free)\b|%|\(cache\))).*"
 )
-_LEGEND = regex.compile(
+_LEGEND = lazy_regex(
     rf"(?P<pod>[a-z0-9][a-z0-9.-]*-(?:{REPLICA}|\d{{1,4}}))(?: ?[/:|,] ?(?P<container>[a-z0-9][a-z0-9-]*))?"
 )
 
@@ -136,7 +137,7 @@ def legend_owner(name: str) -> Scope:
     return Scope(pod=found["pod"], container=found["container"] or "") if found else Scope()
 
 
-_PROCESS = regex.compile(r"(?P<process>[a-z]\w*?)_(?:rss|resident)(?![a-z])\w*", regex.IGNORECASE)
+_PROCESS = lazy_regex(r"(?P<process>[a-z]\w*?)_(?:rss|resident)(?![a-z])\w*", regex.IGNORECASE)
 
 
 def owner_of(name: str) -> Scope:
@@ -150,17 +151,17 @@ def owner_of(name: str) -> Scope:
     return Scope(process=process["process"])
 
 
-_LIMIT = regex.compile(r"(?:container_|cgroup_|pod_)?(?:spec_)?mem(?:ory)?_(?:max|limit)(?:_in)?")
+_LIMIT = lazy_regex(r"(?:container_|cgroup_|pod_)?(?:spec_)?mem(?:ory)?_(?:max|limit)(?:_in)?")
 
 
-_SPEC_LIMIT = regex.compile(
+_SPEC_LIMIT = lazy_regex(
     r'kube_pod_container_resource_limits(?:_memory(?:_bytes)?|\{[^}]*\bresource="*memory"*[^}]*\})'
 )
 """kube-state-metrics: bytes, which the name says in no version or only in old ones."""
-_RESTARTS = regex.compile(
+_RESTARTS = lazy_regex(
     r"(?:kube_pod_)?(?:container_)?(?:status_)?(?:restarts?_total|restart_?count|restarts)(?:\{.*\})?"
 )
-_OOM_FLAG = regex.compile(r"\w*last_\w*oom_?killed|\w*last_terminated_reason\{[^}]*\breason=\"*OOMKilled\"*[^}]*\}")
+_OOM_FLAG = lazy_regex(r"\w*last_\w*oom_?killed|\w*last_terminated_reason\{[^}]*\breason=\"*OOMKilled\"*[^}]*\}")
 """kube-state-metrics' flag, under its own name or a legend's; a count of kills is none."""
 
 

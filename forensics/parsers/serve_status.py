@@ -15,6 +15,7 @@ from typing import Any
 import regex
 
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from . import embedded
 from .json_yaml import read_json, read_yaml
@@ -23,7 +24,7 @@ from .located import Object, dig, int_at, line_at, object_at, quoted, text_at
 
 _APPLICATIONS = ("applications", "applicationStatuses")
 _DEPLOYMENTS = ("deployments", "serveDeploymentStatuses")
-_SHAPE = regex.compile(
+_SHAPE = lazy_regex(
     r"^applications:\s*$.*?^\s+deployments:|\"applications\"\s*:.*?\"(?:status_trigger|replica_states|last_deployed_time_s)\"",
     regex.MULTILINE | regex.DOTALL,
 )

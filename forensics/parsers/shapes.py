@@ -6,12 +6,12 @@ host, metrics. What a document says is its parser's business; here it is only to
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import regex
 
+from ..regexes import lazy_re, lazy_regex
 from . import k8s_event_rows, k8s_states, nvidia_csv, prose, typed_memory
 from .commands import is_command
 from .dates import is_time
@@ -29,25 +29,25 @@ STATES, EVENTS, EVENT_ROWS = "container states", "rows of events", "rows of a po
 """Shapes of a few lines, which a prompt may hold as well."""
 _AHEAD = 400
 """Lines within which a message inside a described object ends."""
-_ERROR = regex.compile(prose.ERROR)
-_COMPLAINT = regex.compile(
+_ERROR = lazy_regex(prose.ERROR)
+_COMPLAINT = lazy_regex(
     r"(?:[\w./@-]+:? ){0,3}(?:\[?(?:fatal|panic|critical|error)\]?(?: \(\w+\))?: |terminate called )\S"
     r"|.{0,120}\bcore dumped\b",
     regex.IGNORECASE,
 )
 """How programs begin the message with which they end: argparse, C++ and Rust runtimes, shells."""
 _NO_HEADERS = frozenset({"process", "rank", "iso"})
-_FENCE = regex.compile(r"\s{0,3}(?:`{3,}|~{3,})[\w+-]*\s*$|\{(?:code|noformat)\b[^}]*\}\s*$")
-_AFTER_MESSAGE = regex.compile(r"\s{2,}(?:Exit Code|Signal|Started|Finished|Ready|Restart Count):\s")
-_YAML_LINE = regex.compile(r"\s|#|-(?:\s|$)|---\s*$|[A-Za-z_\"'][\w./\"'-]*:(?:\s|$)|$")
-_METRIC_LINE = regex.compile(
+_FENCE = lazy_regex(r"\s{0,3}(?:`{3,}|~{3,})[\w+-]*\s*$|\{(?:code|noformat)\b[^}]*\}\s*$")
+_AFTER_MESSAGE = lazy_regex(r"\s{2,}(?:Exit Code|Signal|Started|Finished|Ready|Restart Count):\s")
+_YAML_LINE = lazy_regex(r"\s|#|-(?:\s|$)|---\s*$|[A-Za-z_\"'][\w./\"'-]*:(?:\s|$)|$")
+_METRIC_LINE = lazy_regex(
     r"#|[a-zA-Z_:][\w:]*(?:\{.*\})? +(?:[-+]?[\d.]+(?:[eE][-+]?\d+)?|[-+]?Inf|NaN)(?: \d+)?$|$"
 )
-_STATUS = regex.compile(r"[●×○↻*] \S+\.(?:service|scope|slice|socket|timer|mount|target)\b")
-_JOURNAL_LINE = regex.compile(r"\s|$|(?:\p{L}{3,6}\.?|\d{1,2}\p{L}) [ \d]\d \d\d:\d\d:\d\d |\d{4}-\d\d-\d\dT|Warning: ")
-_COUNTER = regex.compile(r"(?:low|high|max|oom|oom_kill|oom_group_kill|sock_throttled) \d+\s*$")
-_BOX_LINE = regex.compile(r"[|+]|\s*$")
-_HEADED = regex.compile(
+_STATUS = lazy_regex(r"[●×○↻*] \S+\.(?:service|scope|slice|socket|timer|mount|target)\b")
+_JOURNAL_LINE = lazy_regex(r"\s|$|(?:\p{L}{3,6}\.?|\d{1,2}\p{L}) [ \d]\d \d\d:\d\d:\d\d |\d{4}-\d\d-\d\dT|Warning: ")
+_COUNTER = lazy_regex(r"(?:low|high|max|oom|oom_kill|oom_group_kill|sock_throttled) \d+\s*$")
+_BOX_LINE = lazy_regex(r"[|+]|\s*$")
+_HEADED = lazy_regex(
     r"# ?gpu .*\b(?:pwr|pid|sm)\b|#Date .*\bgpu\b"  # nvidia-smi dmon and pmon
     r"|Linux \S+ \([^)]*\)\s+\S+\s+_\S+_\s+\(\d+ CPU\)"  # sar
     r"|JobID(?:Raw)?[ |].*\bState\b|(?:JobId=\d|NodeName=\S+ )\S* ?\w+=?"  # sacct, scontrol
@@ -56,7 +56,7 @@ _HEADED = regex.compile(
     r"|REVISION *\tUPDATED|NAME *\tNAMESPACE *\tREVISION"  # helm
 )
 """The first line of a table, or of a summary, that goes on until a log speaks."""
-_COMPOSE = regex.compile(r"(?:services|version|name):")
+_COMPOSE = lazy_regex(r"(?:services|version|name):")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape("host state", lambda lines, i: begins_output(lines[i]), _quiet),
 )  # fmt: skip
 
-_HINT = re.compile(
+_HINT = lazy_re(
     rb"\n(?:Name: +\S|[ ]*(?:(?:Last )?State: +[RWT]|(?:Liveness|Readiness|Startup): +\S)|"
     rb"(?:[a-z0-9-]+[ \t]+)?\d\w*(?: \(x\d+ over \w+\))?[ \t]+(?:Normal|Warning)[ \t]|"
     rb"[ ]*(?:[-*] )?(?:Normal|Warning)[ \t]+[A-Z]|"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import regex
 
-_SIZE = regex.compile(r"(\d{1,18}(?:[.,]\d{1,18})?)\s?([KMGTPE]?)(i?)(B?)", regex.IGNORECASE)
+from ..regexes import lazy_regex
+
+_SIZE = lazy_regex(r"(\d{1,18}(?:[.,]\d{1,18})?)\s?([KMGTPE]?)(i?)(B?)", regex.IGNORECASE)
 _POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 

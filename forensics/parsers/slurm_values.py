@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import regex
-
+from ..regexes import lazy_regex
 from .sizes import size_bytes
 
-_MEMORY = regex.compile(r"(?P<amount>[\d.]+[KMGT])n?")
+_MEMORY = lazy_regex(r"(?P<amount>[\d.]+[KMGT])n?")
 """Of a node; `4Gc` is of each core, and says nothing without their number."""
-_TIME = regex.compile(r"(?:(?P<days>\d{1,5})-)?(?P<hours>\d{1,4}):(?P<minutes>\d\d):(?P<seconds>\d\d)")
+_TIME = lazy_regex(r"(?:(?P<days>\d{1,5})-)?(?P<hours>\d{1,4}):(?P<minutes>\d\d):(?P<seconds>\d\d)")
 
 
 def memory_kib(text: str) -> int | None:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-import regex
-
 from ..model import Event, Locator, Parsed, RawStamp, Samples, Scope, StampForm
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from . import cgroup, host_clock, host_memory, host_tables, limits, nvidia_text
 from .dates import date_command, is_time
@@ -29,7 +28,7 @@ class Reader:
     matches: Callable[[Section], bool]
 
 
-_OTHER = regex.compile(
+_OTHER = lazy_regex(
     r"(?:\d+\.\d\d ){3}\d+/\d+ \d+|\d+\.\d\d \d+\.\d\d"  # /proc/loadavg, /proc/uptime
     r"|\d+:[\w=,]*:/.*"  # /proc/PID/cgroup
     r"|[0-9a-f]+-[0-9a-f]+ .*\[rollup\]|[A-Z][\w]+: +\d+ kB"  # /proc/PID/smaps_rollup
@@ -37,7 +36,7 @@ _OTHER = regex.compile(
     r"|/\S+\s+(?:partition|file)\s+\S+\s+\S+\s+-?\d+\s*"
 )
 """Outputs that are known and say nothing about an incident."""
-_DF_ROW = regex.compile(r"^Filesystem\s|\d%|\s/\S*\s*$|^/\S+\s*$")
+_DF_ROW = lazy_regex(r"^Filesystem\s|\d%|\s/\S*\s*$|^/\S+\s*$")
 _READERS = (
     Reader("cgroup", cgroup.matches),
     Reader("memory", host_memory.matches),

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import regex
-
 from .. import stamps
 from ..model import Event, Locator, Parsed, RawStamp, Scope, StampForm
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .cgroup_path import path_scope
 from .embedded import read_text
@@ -24,18 +23,18 @@ from .layer import clean
 from .unit_files import command_fields, environment, span_s, words
 
 _SUFFIX = r"(?:service|scope|slice|socket|mount|timer|target|swap|path|device)"
-_TITLE = regex.compile(rf"(?:[●○×↻✗x*] )?(?P<unit>\S+\.{_SUFFIX})(?: - (?P<description>.*))?")
-_FIELD = regex.compile(r" {1,12}(?P<key>[A-Z][A-Za-z .]{2,12}): ?(?P<value>.*)")
-_SINCE = regex.compile(r" since [A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+?);")
-_ACTIVE = regex.compile(
+_TITLE = lazy_regex(rf"(?:[●○×↻✗x*] )?(?P<unit>\S+\.{_SUFFIX})(?: - (?P<description>.*))?")
+_FIELD = lazy_regex(r" {1,12}(?P<key>[A-Z][A-Za-z .]{2,12}): ?(?P<value>.*)")
+_SINCE = lazy_regex(r" since [A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+?);")
+_ACTIVE = lazy_regex(
     r"(?P<active>[a-z-]+)(?: \((?P<sub>[a-z-]+)\))?(?: \(Result: (?P<result>[a-z-]+)\))?"
     rf"(?:{_SINCE.pattern}(?: (?P<age>.*?) ago)?)?.*"
 )
-_PROCESS = regex.compile(
+_PROCESS = lazy_regex(
     r"(?P<pid>\d{1,18}).*?\(code=(?P<code>exited|killed|dumped), "
     r"(?:status=(?P<status>\d{1,18})(?:/(?P<name>[\w-]+))?|signal=(?P<signal>\w+))\)"
 )
-_AGE_PART = regex.compile(r"(\d{1,18}(?:\.\d+)?) ?(years?|months?|weeks?|days?|h|min|ms|s)\b")
+_AGE_PART = lazy_regex(r"(\d{1,18}(?:\.\d+)?) ?(years?|months?|weeks?|days?|h|min|ms|s)\b")
 _AGE_S = {
     "year": 31557600,
     "month": 2629800,
@@ -46,8 +45,8 @@ _AGE_S = {
     "s": 1,
     "ms": 0.001,
 }
-_MEMORY = regex.compile(r"(?P<now>[\d.]{1,18}[BKMGTP])?\s*(?:\((?P<more>.*)\))?")
-_MEMORY_PART = regex.compile(r"(max|peak|high|limit|available): ([\d.]{1,18}[BKMGTP])")
+_MEMORY = lazy_regex(r"(?P<now>[\d.]{1,18}[BKMGTP])?\s*(?:\((?P<more>.*)\))?")
+_MEMORY_PART = lazy_regex(r"(max|peak|high|limit|available): ([\d.]{1,18}[BKMGTP])")
 _SIZE_POWER = {letter: power for power, letter in enumerate("BKMGTP")}
 _SIGNALS = {
     "HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "USR1": 10,
@@ -55,7 +54,7 @@ _SIGNALS = {
 }  # fmt: skip
 _CLD = {"1": "exited", "2": "killed", "3": "dumped"}
 """`ExecMainCode` is siginfo's `si_code`."""
-_WHOLE = regex.compile(r"-?\d{1,20}")
+_WHOLE = lazy_regex(r"-?\d{1,20}")
 _UNSET = frozenset({"", "[not set]", "infinity", "[no data]", "18446744073709551615"})
 _SHOW_NUMBERS = {
     "NRestarts": "n_restarts", "MainPID": "main_pid", "ExecMainPID": "exec_main_pid",
@@ -73,8 +72,8 @@ _SHOW_TIMES = {
     "ActiveEnterTimestamp": "active_enter", "StateChangeTimestamp": "state_change",
 }  # fmt: skip
 _SHOWN = frozenset({"Id", "LoadState", "ExecMainCode", *_SHOW_NUMBERS, *_SHOW_WORDS, *_SHOW_TIMES})
-_SHOW_STAMP = regex.compile(r"[A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+)")
-_ARGV = regex.compile(r"argv\[\]=(?P<words>.*?) ; ")
+_SHOW_STAMP = lazy_regex(r"[A-Z][a-z]{2} (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<zone>\S+)")
+_ARGV = lazy_regex(r"argv\[\]=(?P<words>.*?) ; ")
 _WITHOUT_ZONE = frozenset({StampForm.LOCAL, StampForm.YEARLESS})
 LAYER = "systemctl"
 

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import regex
-
 from ..model import Event
+from ..regexes import lazy_regex
 from .cgroup_path import path_scope
 from .log import Dialect
 
 _SUFFIX = r"(?:service|scope|slice|socket|mount|timer|target|swap)"
-_ABOUT = regex.compile(rf"(?P<unit>[^\s:]+\.{_SUFFIX}): ")
-_JOB = regex.compile(
+_ABOUT = lazy_regex(rf"(?P<unit>[^\s:]+\.{_SUFFIX}): ")
+_JOB = lazy_regex(
     r"(?:Started|Starting|Stopped|Stopping|Finished|Reloading|Reloaded|Failed to start|"
     r"Created slice|Removed slice|Unit|Closed|Listening on|Dependency failed for) "
     rf"(?P<unit>[^\s:]+\.{_SUFFIX})\b"
 )
-_EXIT = regex.compile(
+_EXIT = lazy_regex(
     rf"(?P<unit>[^\s:]+\.{_SUFFIX}): (?P<process>[Mm]ain|[Cc]ontrol) process exited, "
     r"code=(?P<code>exited|killed|dumped), status=(?P<status>\d{1,18})(?:/(?P<name>[\w-]+))?"
 )
-_AGAIN = regex.compile(r"Scheduled restart job, restart counter is at (?P<count>\d{1,9})")
+_AGAIN = lazy_regex(r"Scheduled restart job, restart counter is at (?P<count>\d{1,9})")
 
 
 def refine(event: Event) -> Event:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import regex
+from ..regexes import lazy_regex
 
-_NAME = regex.compile(r"\S+(?: \S+)*")
-_COLUMN = regex.compile(r"[A-Z][A-Z0-9 /:._%-]*(?:\((?:[a-z%]+|[A-Z]{3,5}(?:[+-][\d:]{1,5})?)\))?%?")
-_GAP = regex.compile(r" {2,}|\t+")
+_NAME = lazy_regex(r"\S+(?: \S+)*")
+_COLUMN = lazy_regex(r"[A-Z][A-Z0-9 /:._%-]*(?:\((?:[a-z%]+|[A-Z]{3,5}(?:[+-][\d:]{1,5})?)\))?%?")
+_GAP = lazy_regex(r" {2,}|\t+")
 
 
 @dataclass(frozen=True, slots=True)

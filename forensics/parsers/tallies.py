@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import regex
-
 from ..model import Event
+from ..regexes import lazy_regex
 from ..scan import Window
 from .log import Assembled, Dialect, event_of
 from .records import Record
@@ -19,7 +18,7 @@ from .records import Record
 MAX_LINES = 12
 """Statuses that one service answers with."""
 COMMAND = "uniq -c"
-_COUNT = regex.compile(
+_COUNT = lazy_regex(
     r"#?\s*(?P<count>\d{1,12})\s+(?:(?:HTTP/\d(?:\.\d)?\"?|\"|[Ss]tatus(?:_code)?[=:\"]+)\s*)?(?P<status>[1-5]\d\d)\"?\s*"
 )
 

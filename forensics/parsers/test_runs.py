@@ -11,34 +11,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import regex
-
 from ..model import Event
+from ..regexes import lazy_regex
 from ..scan import Window
 from .records import Record, is_engine
 
 CHANNEL = "tests"
 """What a run of tests prints, which no signature hears."""
 _OUTCOME = r"PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|RERUN"
-_BEGINS = regex.compile(
+_BEGINS = lazy_regex(
     r"=+ test session starts =+|(?:##\[group\]Run |[$>+] |\S+[$#] )?(?:uv run |poetry run |python3? -m )?pytest(?: .*)?"
     rf"|(?:{_OUTCOME}) \S+\.py::\S.*|\S+\.py::\S+ (?:{_OUTCOME})\b.*|-+ live log (?:call|setup|teardown) -+"
     r"|(?:\S+\.py )?[.sxX]{3,}\s+\[ *\d+%\]"
     r"|=== RUN +Test\S*|test \S+ \.\.\. (?:ok|ignored|FAILED)|test_\w+ \([\w.]+\)(?: \.\.\. .*)?"
 )
-_PYTEST = regex.compile(
+_PYTEST = lazy_regex(
     r"(?:=+ )?(?P<told>\d+ passed(?:, \d+ (?:skipped|deselected|xfailed|xpassed|warnings?|rerun))*)"
     r" in (?P<seconds>[\d.]+)s(?: \([\d:]+\))?(?: =+)?"
 )
-_CARGO = regex.compile(r"test result: ok\. (?P<told>\d+ passed); 0 failed;.*?(?:finished in (?P<seconds>[\d.]+)s)?")
-_GO = regex.compile(r"ok\s+\S+\s+(?:(?P<seconds>[\d.]+)s|\(cached\))(?:\s.*)?")
-_RAN = regex.compile(r"Ran (?P<told>\d+) tests? in (?P<seconds>[\d.]+)s")
-_OK = regex.compile(r"OK(?: \([\w =,]+\))?")
-_LOST = regex.compile(
+_CARGO = lazy_regex(r"test result: ok\. (?P<told>\d+ passed); 0 failed;.*?(?:finished in (?P<seconds>[\d.]+)s)?")
+_GO = lazy_regex(r"ok\s+\S+\s+(?:(?P<seconds>[\d.]+)s|\(cached\))(?:\s.*)?")
+_RAN = lazy_regex(r"Ran (?P<told>\d+) tests? in (?P<seconds>[\d.]+)s")
+_OK = lazy_regex(r"OK(?: \([\w =,]+\))?")
+_LOST = lazy_regex(
     r"(?:=+ )?(?:\d+ \w+, )*\d+ (?:failed|errors?)\b.* in [\d.]+s.*|FAILED \([\w =,]+\)|test result: FAILED.*"
     r"|FAIL(?:\s\S+\s+[\d.]+s)?"
 )
-_COUNT = regex.compile(r"(\d+) (passed|skipped|xfailed|xpassed)")
+_COUNT = lazy_regex(r"(\d+) (passed|skipped|xfailed|xpassed)")
 ANCHORS = (
     "test session starts", "pytest ", ".py::", " live log ", "=== RUN ", " ... ok", " passed in ", " passed, ",
     "test result: ", "ok  \t", "FAIL", " failed, ", " failed in ", " error in ", " errors in ", "[100%]",

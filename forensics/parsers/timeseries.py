@@ -17,6 +17,7 @@ import regex
 
 from .. import stamps
 from ..model import Diagnostic, Event, Locator, Parsed, RawStamp, Scope, Severity, StampForm
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from . import kube_state, nvidia_csv
 from .dates import date_command
@@ -36,7 +37,7 @@ from .series_names import (
 from .sizes import size_bytes
 
 LAYER = "metrics"
-_TIME_NAMES = regex.compile(
+_TIME_NAMES = lazy_regex(
     r'"?(?:timestamp|time|date|datetime|ts|minute|when|epoch|unix_?time)(?:[_ ]?\w{0,12})?"?', regex.IGNORECASE
 )
 _LABELS = frozenset({
@@ -44,18 +45,18 @@ _LABELS = frozenset({
     "process",
     "job", "hostname", "host", "index", "name", "model_name", "command", "comm", "pod_name", "container_name",
 })  # fmt: skip
-_GRAFANA = regex.compile(r"(?P<metric>[A-Za-z_:][\w:]*)?\{(?P<labels>[^}]*)\}")
-_SELECTOR = regex.compile(r"#+\s*(?P<selector>(?P<metric>[A-Za-z_:][\w:]*)\{[^}]*\})")
-_LABEL = regex.compile(r'(\w+)="+([^"]*)"+')
-_EPOCH_S = regex.compile(r"1\d{9}(?:\.\d{1,12})?")
-_EPOCH_MS = regex.compile(r"1\d{12}")
-_CLOCK = regex.compile(r"(\d\d):(\d\d):(\d\d)")
+_GRAFANA = lazy_regex(r"(?P<metric>[A-Za-z_:][\w:]*)?\{(?P<labels>[^}]*)\}")
+_SELECTOR = lazy_regex(r"#+\s*(?P<selector>(?P<metric>[A-Za-z_:][\w:]*)\{[^}]*\})")
+_LABEL = lazy_regex(r'(\w+)="+([^"]*)"+')
+_EPOCH_S = lazy_regex(r"1\d{9}(?:\.\d{1,12})?")
+_EPOCH_MS = lazy_regex(r"1\d{12}")
+_CLOCK = lazy_regex(r"(\d\d):(\d\d):(\d\d)")
 _REMARK_CHARS = 200
-_UNIT_REMARK = regex.compile(r"[(\[](?:in )?(?P<unit>[KMG]i?B|bytes)[)\]]", regex.IGNORECASE)
-_SIZE = regex.compile(r"\d+(?:\.\d+)? ?(?:[kmgt]i?)?b", regex.IGNORECASE)
-_USAGE = regex.compile(r"mem(?:ory)?_(?:us(?:age|ed)_|(?:[kmgt]i?b|b|bytes)$)", regex.IGNORECASE)
+_UNIT_REMARK = lazy_regex(r"[(\[](?:in )?(?P<unit>[KMG]i?B|bytes)[)\]]", regex.IGNORECASE)
+_SIZE = lazy_regex(r"\d+(?:\.\d+)? ?(?:[kmgt]i?)?b", regex.IGNORECASE)
+_USAGE = lazy_regex(r"mem(?:ory)?_(?:us(?:age|ed)_|(?:[kmgt]i?b|b|bytes)$)", regex.IGNORECASE)
 _CONTAINERS = frozenset({"container", "container_name", "pod", "pod_name"})
-_ANSWER = regex.compile(r'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"')
+_ANSWER = lazy_regex(r'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"')
 
 
 def _time(text: str, utc: bool) -> RawStamp | None:

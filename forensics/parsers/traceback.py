@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import regex
 
 from ..model import Event, Locator
+from ..regexes import lazy_regex
 from .log import MAX_RECORD_CHARS, Assembled, event_of
 from .records import Record
 
@@ -35,25 +36,25 @@ MAX_FRAMES = 40
 MAX_GAP = 400
 """Lines of other speakers that may lie between two lines of one traceback."""
 
-_FRAME = regex.compile(  # people shorten it: `...worker/gpu_worker.py", line 318, in load_model`
+_FRAME = lazy_regex(  # people shorten it: `...worker/gpu_worker.py", line 318, in load_model`
     r'(?:\s+File "|\s*(?:\.\.\.|…))(?P<path>[^"]*)", line \d+(?:,? in (?P<function>.*?))?(?: \[repeated \d+x[^\]]*\])?'
 )
-_EXCEPTION = regex.compile(
+_EXCEPTION = lazy_regex(
     r"(?P<name>(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)"
     rf"|(?:[A-Za-z_]\w*\.)*(?:{'|'.join(regex.escape(name) for name in _ODD_NAMES)})"
     r"|(?:[A-Za-z_]\w*\.)*(?:exc|exceptions|errors)\.[A-Z]\w+)"
     r"(?:\([\w.]+\))?(?::\s.*|:?\s*)",
     regex.DOTALL,
 )
-_GROUP_BARS = regex.compile(
+_GROUP_BARS = lazy_regex(
     r"\s{0,12}+(?:[|+] )++(?=\s*+(?:File|Exception|Traceback|\w+(?:\.\w+)*(?:Error|Exception)\b))"
 )
-_THREAD = regex.compile(r"(?:(?:Current thread|Thread) 0x[0-9a-f]+ .*|Stack )\(most recent call first\)")
-_ENGINE_FRAME = regex.compile(
+_THREAD = lazy_regex(r"(?:(?:Current thread|Thread) 0x[0-9a-f]+ .*|Stack )\(most recent call first\)")
+_ENGINE_FRAME = lazy_regex(
     r"[/\\](?:vllm|sglang|lmdeploy|tensorrt_llm|text_generation_server|flashinfer)[/\\]"
 )
 _NO_RECORD = Record(0, "")
-_ENGINE_EXCEPTION = regex.compile(r"(?:torch|vllm|sglang|triton)\.")
+_ENGINE_EXCEPTION = lazy_regex(r"(?:torch|vllm|sglang|triton)\.")
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ import regex
 
 from .. import stamps
 from ..model import Event, Locator, Parsed, RawStamp, Scope, StampForm
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .k8s_values import terminated_text
 from .points import Points
@@ -34,22 +35,22 @@ _TIME = (
     r"|(?P<month>[A-Z][a-z]{2}) +(?P<day>[0-3]?\d)(?: +(?P<day_clock>[0-2]\d:[0-5]\d(?::[0-5]\d)?))?"
     r"|(?P<clock>[0-2]\d:[0-5]\d(?::[0-5]\d)?))(?: ?(?:Z|UTC))?"
 )
-_ROW = regex.compile(
+_ROW = lazy_regex(
     rf"\s*(?:[-*|] *)?{_TIME}(?: [\w ]{{1,30}}?(?=[ \t]*\|))?(?:[ \t]*[|,;:=–—→-][ \t|]*|[ \t]+)"
     r"(?:(?P<name>[A-Za-z][\w.-]{0,40})(?:[ \t]*[:=|]?[ \t]+|[:=]))?"
     r"(?:~|≈|about )?(?P<size>\d{1,7}(?:\.\d{1,3})?) ?(?P<unit>[MG]i?B?)\b(?P<more>[^\w].{0,60})?"
 )
-_END = regex.compile(rf"\s*(?:[-*|] *)?{_TIME}[ \t|,;:–—→-]+(?P<said>(?:\w+ )?OOM-?[Kk]illed\b.{{0,160}})")
-_EXIT = regex.compile(r"\bexit(?:ed)?(?: code)?[ :=(]{1,3}(?P<code>\d{1,3})\b", regex.IGNORECASE)
-_RULE = regex.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|?)+\s*")
-_FENCE = regex.compile(r"\s{0,3}(?:```|~~~)")
-_GPU = regex.compile(r"(?i)nvidia-smi|\bgpu\b|\bvram\b|\bmemory\.used\b|\bfb[_ ]used\b|显存")
-_HOST = regex.compile(
+_END = lazy_regex(rf"\s*(?:[-*|] *)?{_TIME}[ \t|,;:–—→-]+(?P<said>(?:\w+ )?OOM-?[Kk]illed\b.{{0,160}})")
+_EXIT = lazy_regex(r"\bexit(?:ed)?(?: code)?[ :=(]{1,3}(?P<code>\d{1,3})\b", regex.IGNORECASE)
+_RULE = lazy_regex(r"\s*\|?(?:\s*:?-{2,}:?\s*\|?)+\s*")
+_FENCE = lazy_regex(r"\s{0,3}(?:```|~~~)")
+_GPU = lazy_regex(r"(?i)nvidia-smi|\bgpu\b|\bvram\b|\bmemory\.used\b|\bfb[_ ]used\b|显存")
+_HOST = lazy_regex(
     r"(?i)\brss\b|resident|kubectl top|docker stats|podman stats|working[ _]set|memory\.current|\bcgroup\b|\bps aux\b"
     r"|\b(?:container|pod|host|process|cpu) (?:memory|mem|ram)\b|内存"
 )
-_AT = regex.compile(r"\b([0-2]\d:[0-5]\d)\b")
-_LIMIT = regex.compile(
+_AT = lazy_regex(r"\b([0-2]\d:[0-5]\d)\b")
+_LIMIT = lazy_regex(
     r"(?i)(?:\b(?:container|pod|memory|mem)(?: memory)? limit(?: (?:is|of))?"
     r"|(?:^|[.,;:(!?]\s*|\b(?:the|our|its|and)\s)limit (?:is|of))"
     r"[ :=]*(\d{1,5}) ?(Gi|Mi)B?\b"

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-import regex
-
 from ..model import Event, Locator, Parsed, Scope
+from ..regexes import lazy_regex
 from ..sources import Format, Head
 from .healthchecks import health_fields
 from .k8s_facts import DEFAULT_SHM_BYTES
@@ -23,16 +22,16 @@ from .k8s_values import known
 from .numerals import is_whole
 from .sizes import size_bytes
 
-_SECTION = regex.compile(r"\[(?P<name>[A-Za-z][\w -]{0,40})\]\s*")
-_KEY = regex.compile(r"(?P<key>[A-Z][A-Za-z]{1,40})\s*=\s*(?P<value>.*)")
-_PATH = regex.compile(r"# (?P<path>/\S+\.(?:service|scope|slice|container|conf|socket|timer|mount))\s*")
+_SECTION = lazy_regex(r"\[(?P<name>[A-Za-z][\w -]{0,40})\]\s*")
+_KEY = lazy_regex(r"(?P<key>[A-Z][A-Za-z]{1,40})\s*=\s*(?P<value>.*)")
+_PATH = lazy_regex(r"# (?P<path>/\S+\.(?:service|scope|slice|container|conf|socket|timer|mount))\s*")
 """How `systemctl cat` announces a file."""
-_UNIT = regex.compile(
+_UNIT = lazy_regex(
     r"(?P<unit>[\w@.\\:-]+\.(?:service|scope|slice|container|socket|timer|mount))(?:\.d/[^/]+\.conf|[.~_-]?(?:bak|old|orig|txt)?)!?$"
 )
 _SERVICE_SECTIONS = frozenset({"Service", "Scope", "Slice", "Container"})
 _SECTIONS = frozenset({*_SERVICE_SECTIONS, "Unit", "Install", "Socket", "Timer", "Mount", "Path"})
-_SPAN = regex.compile(
+_SPAN = lazy_regex(
     r"(\d{1,12}(?:\.\d{1,6})?) ?(us|µs|ms|min|m|hours?|hr|h|days?|d|seconds?|sec|s|minutes?)?(?=\s|\d|$)"
 )
 _SPAN_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import regex
 
+from ..regexes import lazy_regex
 from ..sources import Head
 from .commands import title_of
 
@@ -30,20 +31,20 @@ MIN_FULL = 3
 USUAL = frozenset({80, 100, 120, 132, 160, 200})
 BEGINNING = 8
 """Characters by which further headers are told: those of a collector that `_HEADER` does not know."""
-_HEADER = regex.compile(
+_HEADER = lazy_regex(
     r"(?:\x1b\[[\d;]*m)*(?:\(\w+ (?:pid|rank|ip)=|\([\w ]+? pid=\d|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b|"
     r"<\d{1,3}>|\[ *\d+\.\d{3,6}\]|\[?\d{4}[-/]\d\d[-/]\d\d|\[?\p{L}{1,6}\.? (?:\p{L}{3,6}\.? )?[ \d]\d \d\d:\d\d|"
     r"[IWEFDC]\d{4} \d\d:|\[\w+\]? |\[rank\d|\d\d:\d\d:\d\d|Traceback \(most recent|\{\"|[\w.@~-]+[:~]\S*[$#] |"
     r"[$#>|] |\w[\w.-]* +\| |(?:Mem|Swap|Total): +\d)"  # the last: rows of `free`, whose table is 80 wide
 )
 """How the first line of a message begins, in all that people copy out of a terminal."""
-_MESSAGE = regex.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)\b(?: ?\(|: )")
-_BULLET = regex.compile(r"[-*•+#=]+ |-- |\d{1,3}[.)] |```|~~~|File \"")
-_ALLOCATION = regex.compile(r"out of memory\. Tried to allocate \S+ ")
+_MESSAGE = lazy_regex(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)\b(?: ?\(|: )")
+_BULLET = lazy_regex(r"[-*•+#=]+ |-- |\d{1,3}[.)] |```|~~~|File \"")
+_ALLOCATION = lazy_regex(r"out of memory\. Tried to allocate \S+ ")
 _ALLOCATION_END = "unallocated"
 MAX_PIECES = 8
-_QUOTE = regex.compile(r"(?:> ?)*[ \t]*")
-_LONG = regex.compile(
+_QUOTE = lazy_regex(r"(?:> ?)*[ \t]*")
+_LONG = lazy_regex(
     r"(?:Error|Exception)\b(?: ?\(|: )"
     r"|^(?:> ?)*(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d "
     r"|^(?:> ?)*\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[^\]]{0,20}\] ",

@@ -12,6 +12,7 @@ from ..clocks.yearless import DAY_S
 from ..clocks.years import YEAR_S
 from ..diagnosis.rank import matches
 from ..model import Finding
+from ..regexes import lazy_regex
 from ..signatures.model import Advice, Condition, Confirm, Text, runs_on, serves
 from . import commands, contract, text
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from .attempts import Attempt
     from .model import Report
 
-_NAME = regex.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_NAME = lazy_regex(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 """What Kubernetes allows in names: nothing that a shell acts on. Anything else never enters a command."""
 
 

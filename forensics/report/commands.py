@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import regex
+from ..regexes import lazy_regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,18 @@ _TOOLS = {
 """In the order in which they are asked: the container's tools before those of the unit that runs it."""
 _WHERE = r"(?:-n <?[\w.-]+>? )?"
 _POD = r"<?[\w.-]+>?"
-_LOGS = regex.compile(
+_LOGS = lazy_regex(
     rf"kubectl {_WHERE}logs {_WHERE}{_POD}(?: -c <?[\w.-]+>?)?"
     r"(?: --(?:previous|timestamps|all-containers|since=\w+)){0,4}(?= |;|$)"
 )
-_GATEWAY = regex.compile(rf"kubectl {_WHERE}logs deployment/<gateway>(?: --since(?:-time)?=\S+)?(?= |;|$)")
-_EXEC = regex.compile(rf"kubectl {_WHERE}exec {_POD}(?: -c <?[\w.-]+>?)? -- ")
-_STATE = regex.compile(
+_GATEWAY = lazy_regex(rf"kubectl {_WHERE}logs deployment/<gateway>(?: --since(?:-time)?=\S+)?(?= |;|$)")
+_EXEC = lazy_regex(rf"kubectl {_WHERE}exec {_POD}(?: -c <?[\w.-]+>?)? -- ")
+_STATE = lazy_regex(
     rf"kubectl {_WHERE}(?:describe pod {_WHERE}{_POD}|get pod {_POD}(?: -o (?:wide|yaml))?)(?= *(?:;|$|>))"
 )
-_ONLY_CLUSTER = regex.compile(r"\bkubectl |\bcrictl |/var/log/pods|/var/lib/kubelet")
-_ADDRESS = regex.compile(r"<pod[ -]ip>")
-_SEPARATOR = regex.compile(r"; (?=(?:[^']*'[^']*')*[^']*$)")
+_ONLY_CLUSTER = lazy_regex(r"\bkubectl |\bcrictl |/var/log/pods|/var/lib/kubelet")
+_ADDRESS = lazy_regex(r"<pod[ -]ip>")
+_SEPARATOR = lazy_regex(r"; (?=(?:[^']*'[^']*')*[^']*$)")
 """Between commands, outside of quotes."""
 
 

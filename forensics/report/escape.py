@@ -11,15 +11,16 @@ from typing import Any
 import regex
 from markupsafe import Markup, escape
 
+from ..regexes import lazy_regex
 from . import text
 
 QUOTE_CHARS = 300
 """Characters of a quoted line in Markdown and HTML; the JSON has more."""
 
-_MARKDOWN = regex.compile(r"([\\`*{}\[\]<>#|~!$]|(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_]))")
-_LIST_MARK = regex.compile(r"^(?:[-+=]|\d+[.)](?=\s|$))")
-_SPAN = regex.compile(r"`([^`]+)`")
-_MERMAID_SAFE = regex.compile(r"[^\p{L}\p{N} .,:()/+=×·–±%'’_-]")
+_MARKDOWN = lazy_regex(r"([\\`*{}\[\]<>#|~!$]|(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_]))")
+_LIST_MARK = lazy_regex(r"^(?:[-+=]|\d+[.)](?=\s|$))")
+_SPAN = lazy_regex(r"`([^`]+)`")
+_MERMAID_SAFE = lazy_regex(r"[^\p{L}\p{N} .,:()/+=×·–±%'’_-]")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 

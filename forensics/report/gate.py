@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import regex
-
+from ..regexes import lazy_regex
 from . import pseudonyms, redact, text
 from .pseudonyms import Pseudonyms
 
@@ -30,7 +29,7 @@ _VOCABULARY = frozenset({
     "why", "word",
 })  # fmt: skip
 """Keys of our own words; a host may be called like one of them."""
-_WORD = regex.compile(r"[A-Za-z0-9_.-]{1,80}")
+_WORD = lazy_regex(r"[A-Za-z0-9_.-]{1,80}")
 _TYPED = {"pod": "pod", "host": "host", "node": "host", "namespace": "namespace", "source": "file", "path": "file",
           "user": "user"}  # fmt: skip
 

@@ -6,7 +6,6 @@ program, and every format is rendered from what the gate lets through.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,13 +13,14 @@ from typing import Any
 
 from ..diagnosis.model import ChainLink, Diagnosis, Hypothesis, Incident
 from ..model import Diagnostic, Event, Finding, Source
+from ..regexes import lazy_re
 from . import advice, attempts, commands, contract, curves, pseudonyms, telling, text
 from .story import Story
 
 SCHEMA_VERSION = "1.0"
 TIMELINE_LIMIT = 1000
 """Most rows of the JSON timeline; the rest is counted."""
-_XIDS = re.compile(r"(?<=[(（]Xid )[\d,、– ]+(?=[)）])")
+_XIDS = lazy_re(r"(?<=[(（]Xid )[\d,、– ]+(?=[)）])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any
 import regex
 
 from ..errors import ForensicsError
+from ..regexes import lazy_regex
 
 KINDS = ("pod", "workload", "host", "namespace", "model", "user", "file", "path", "ip", "bundle", "image")
 
@@ -23,16 +24,16 @@ _KEPT_NAMES = frozenset({
     "default", "kube-system", "vllm", "sglang", "node", "localhost", "main", "server", "engine", "model", "root",
     "stdin", "kernel", "unknown", "none", "auto", "pod", "host", "user",
 })  # fmt: skip
-_KEPT_PATHS = regex.compile(
+_KEPT_PATHS = lazy_regex(
     r"/(?:usr|proc|sys|dev|bin|sbin|lib|lib64|run|v1|v2|health|metrics|ping|version|tokenize|detokenize|generate|docs"
     r"|openapi|load|tmp/ray|kubepods|system|user|init|kubelet|var/log/pods|var/log|var/lib/kubelet|var/lib/containerd|etc)"
     r"(?:[/.?-]|$)"
 )
-_PUBLIC_HOSTS = regex.compile(
+_PUBLIC_HOSTS = lazy_regex(
     r"(?i)(?:^|\.)(?:pytorch\.org|huggingface\.co|hf\.co|github\.com|vllm\.ai|kubernetes\.io|k8s\.io|nvidia\.com"
     r"|docker\.io|quay\.io|ghcr\.io|nvcr\.io|python\.org|pypi\.org|modelscope\.cn|ray\.io)$"
 )
-_SUFFIX = regex.compile(r"\.[A-Za-z0-9]{1,6}")
+_SUFFIX = lazy_regex(r"\.[A-Za-z0-9]{1,6}")
 _FORMS = r"""(?P<ip6>(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:]))
 |(?P<ip4>(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d))
 |(?P<fqdn>(?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:internal|local|lan|corp|intra|cluster|svc

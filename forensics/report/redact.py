@@ -7,13 +7,13 @@ there, or runs out of time on a text, raises: a report with a silent hole is wor
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import regex
+import tomli
 
 from .. import resources
 from ..errors import ForensicsError
@@ -55,7 +55,7 @@ class Tally:
 @cache
 def _data() -> Mapping[str, Any]:
     path = resources.templates() / "redaction.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return tomli.loads(path.read_text(encoding="utf-8"))
 
 
 @cache
@@ -69,7 +69,7 @@ def rules() -> tuple[Rule, ...]:
             )
             for t in tables
         )
-    except (OSError, KeyError, tomllib.TOMLDecodeError, regex.error) as error:
+    except (OSError, KeyError, tomli.TOMLDecodeError, regex.error) as error:
         raise RedactionError(f"redaction rules cannot be read ({error}); nothing was written") from None
     for rule, table in zip(found, tables, strict=True):
         _prove(rule, table)

@@ -93,6 +93,7 @@ def _environment(form: str) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        optimized=False,  # folding constants takes longer than it saves in one report
     )
     prose = escape.html_prose if form == "html" else escape.prose
     environment.filters.update(

@@ -6,23 +6,23 @@ columns and labels of the report. Texts know one kind of markup: backticks aroun
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import regex
+import tomli
 
 from .. import resources
 from ..diagnosis.model import Confidence, Decoy, Diagnosis, Gap, Hypothesis
 from ..model import Finding
+from ..regexes import lazy_regex
 
 LANGUAGES = ("en", "zh")
 
-_COLOUR = regex.compile(r"\x1b\[[0-9;:]*m")
-_UNPRINTABLE = regex.compile(r"[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]")
-_PLACEHOLDER = regex.compile(r"\{([a-z][a-z0-9_]*)\}")
-_SIZE = regex.compile(r"\{([a-z][a-z0-9_]*_(kib|mib|gib))\} (?:K|M|G)iB")
+_COLOUR = lazy_regex(r"\x1b\[[0-9;:]*m")
+_UNPRINTABLE = lazy_regex(r"[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]")
+_PLACEHOLDER = lazy_regex(r"\{([a-z][a-z0-9_]*)\}")
+_SIZE = lazy_regex(r"\{([a-z][a-z0-9_]*_(kib|mib|gib))\} (?:K|M|G)iB")
 _UNIT_KIB = {"kib": 1.0, "mib": 1024.0, "gib": 1024.0**2}
 
 
@@ -32,7 +32,7 @@ def texts(language: str) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for name in ("labels", "texts"):
         path = resources.templates() / f"{name}.{language}.toml"
-        found |= tomllib.loads(path.read_text(encoding="utf-8"))
+        found |= tomli.loads(path.read_text(encoding="utf-8"))
     return found
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import regex
 
 from ..errors import OptionError
+from ..regexes import lazy_regex
 from .explain import fragments
 from .model import Library, Signature
 
@@ -31,10 +32,10 @@ MIN_FRAGMENT = 10
 _BESIDE = 3
 """Characters beside a piece in which a placeholder or the end of a literal is looked for."""
 
-_JOINT = regex.compile(r"""(["'])[ \t]*(?:\\?\r?\n[ \t]*)?\+?[ \t]*(?:\\?\r?\n[ \t]*)?[rRbBfFuU]{0,2}["']""")
-_CONTINUED = regex.compile(r"\\\r?\n[ \t]*")
-_ESCAPE = regex.compile(r"""\\(["'\\nt])|(\{\{|\}\}|%%)""")
-_HOLE = regex.compile(r"""[{}%"'`$<>]""")
+_JOINT = lazy_regex(r"""(["'])[ \t]*(?:\\?\r?\n[ \t]*)?\+?[ \t]*(?:\\?\r?\n[ \t]*)?[rRbBfFuU]{0,2}["']""")
+_CONTINUED = lazy_regex(r"\\\r?\n[ \t]*")
+_ESCAPE = lazy_regex(r"""\\(["'\\nt])|(\{\{|\}\}|%%)""")
+_HOLE = lazy_regex(r"""[{}%"'`$<>]""")
 
 
 class Status(IntEnum):

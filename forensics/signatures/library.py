@@ -48,7 +48,7 @@ def read(root: Path, only: Iterable[Path] | None = None, trusted: bool = False) 
     signatures: dict[str, Signature] = {}
     causes: dict[str, Cause] = {}
     problems: list[Problem] = []
-    paths = sorted(root.rglob("*.toml") if only is None else only)
+    paths = sorted(root.rglob("*.toml") if only is None else only, key=str)
     for path in paths:
         name = path.relative_to(root).as_posix()
         if name == SETTINGS:

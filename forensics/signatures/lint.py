@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import regex
-
 from ..errors import Problem
+from ..regexes import lazy_regex
 from . import mutation, probe
 from .model import Library, Pattern, Signature, path_of
 from .snippets import caret
@@ -16,10 +15,10 @@ MIN_ANCHOR_BYTES = 4
 MAX_LITERAL = 100
 """Characters of fixed text in one piece; sentences change from version to version."""
 
-_LITERAL = regex.compile(r"(?:\\[^\w\s]|[^\\\[\](){}|?*+.^$])+")
-_SOURCE_LINE = regex.compile(r"\\\.(?:py|go|rs|c|cc|cpp|cu|h|hpp):\d")
-_OPEN_END = regex.compile(r"(?<!\\)\.[*+]\??$")
-_CHINESE = regex.compile(r"\p{Han}")
+_LITERAL = lazy_regex(r"(?:\\[^\w\s]|[^\\\[\](){}|?*+.^$])+")
+_SOURCE_LINE = lazy_regex(r"\\\.(?:py|go|rs|c|cc|cpp|cu|h|hpp):\d")
+_OPEN_END = lazy_regex(r"(?<!\\)\.[*+]\??$")
+_CHINESE = lazy_regex(r"\p{Han}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 import regex
 
 from ..model import Diagnostic, Event, Role, Severity
+from ..regexes import lazy_regex
 from ..scan import literals_in
 from .fields import CONVERTERS
 from .literals import Literals
@@ -26,15 +27,15 @@ SLOW_LINES = 20
 MATCH_CHARS = 8000
 """Characters of a message that patterns see."""
 
-_USER_TEXT = regex.compile(
+_USER_TEXT = lazy_regex(
     r"(?:Received request [^:]{1,80}: prompt:"
     r"|\bprompt(?:_text)?(?:\[[^\]\n]{0,20}\])?['\"]?\s*[:=]"
     r"|['\"](?:content|messages|input|text)['\"]\s*:"
     r"|\b(?:user|request|body|payload|query|completion|response_text|output_text)=['\"])"
 )
-_SOURCE_LINE = regex.compile(r"(?:\./)?[\w./+-]{1,200}\.(?:pyi?|md|rst|ipynb|adoc)[:-]\d+[:-](?! \w*Warning\b)")
+_SOURCE_LINE = lazy_regex(r"(?:\./)?[\w./+-]{1,200}\.(?:pyi?|md|rst|ipynb|adoc)[:-]\d+[:-](?! \w*Warning\b)")
 """What `grep -n` shows of source code and documents; Python's own warnings begin alike."""
-_RAISE = regex.compile(r"\braise \w+\(\s*f?[\"']")
+_RAISE = lazy_regex(r"\braise \w+\(\s*f?[\"']")
 """The statement that would print a message is not the message."""
 _USER_CHANNELS = frozenset({"engine", "plain", "container", "ray", "host"})
 """Channels on which a service may print what its users sent."""

@@ -10,8 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import regex
-
+from ..regexes import lazy_regex
 from .matching import MATCH_CHARS, TIME_LIMIT_S
 from .model import Pattern, Signature
 
@@ -19,7 +18,7 @@ SLOW_S = 0.1
 """A search that takes longer is worth a warning: a thousand such lines are minutes."""
 _FILLERS = ("0", "a", " ", ".", ", ", "(", "/x", "a=1 ", '"', "\n")
 _PLACES = 7
-_EDGE = regex.compile(r"\b")
+_EDGE = lazy_regex(r"\b")
 
 
 @dataclass(frozen=True, slots=True)

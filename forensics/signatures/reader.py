@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import regex
+import tomli
 
 from ..errors import Problem
+from ..regexes import lazy_regex
 from . import snippets
 from .model import LANGUAGES, Text
 
 MAX_BYTES = 1 << 20
 """Largest file that is read as a signature, a cause or a setting."""
 
-_POSITION = regex.compile(r" \(at line (?P<line>\d+), column (?P<column>\d+)\)$")
+_POSITION = lazy_regex(r" \(at line (?P<line>\d+), column (?P<column>\d+)\)$")
 
 
 @dataclass(slots=True)
@@ -43,13 +43,13 @@ class Reader:
                 self.problem("", f"is larger than {MAX_BYTES} bytes", "one signature a file")
                 return None
             self.source = data.decode("utf-8").replace("\r\n", "\n")
-            return tomllib.loads(self.source)
+            return tomli.loads(self.source)
         except OSError as error:
             self.problem("", f"cannot be read: {error.strerror}", "check that it is a file and its permissions")
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             self.problem("", f"is not UTF-8: byte {data[error.start]:#04x} in line {line}", "save the file as UTF-8")
-        except tomllib.TOMLDecodeError as error:
+        except tomli.TOMLDecodeError as error:
             self._syntax(str(error))
         except ValueError:
             self.problem("", "holds a number of thousands of digits", "write the number that was meant")

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import regex
 
+from ..regexes import lazy_regex
 from .regex_tree import Assertion, Atom, Choice, Group, Node, Reference, Repeat, Sequence, is_run, reach
 
 FLAGS = regex.VERSION1 | regex.DOTALL
@@ -45,14 +46,14 @@ def _chars(atom: str, ignore_case: bool) -> frozenset[str]:
     return frozenset(char for char in ALPHABET if compiled.fullmatch(char))
 
 
-_COUNT = regex.compile(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
-_FUZZY = regex.compile(r"\{[^{}]*[eisd]\s*(?:[<:]|\})")
-_ESCAPE = regex.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[pPN]\{[^}]*\}|0[0-7]{0,2}|.)", FLAGS)
+_COUNT = lazy_regex(r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}")
+_FUZZY = lazy_regex(r"\{[^{}]*[eisd]\s*(?:[<:]|\})")
+_ESCAPE = lazy_regex(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[pPN]\{[^}]*\}|0[0-7]{0,2}|.)", FLAGS)
 _ESCAPED_ATOMS = frozenset("dDwWsSntrfvaxuUpPN0")
 _ESCAPED_ASSERTIONS = frozenset("bBAZmM")
-_FLAG_GROUP = regex.compile(r"\(\?(?P<on>[a-zA-Z0-9]*)(?:-(?P<off>[a-zA-Z]+))?(?P<end>[:)])")
-_NAMED = regex.compile(r"\(\?P?<(?P<name>\w+)>")
-_REFERENCE = regex.compile(r"\(\?P=(?P<name>\w+)\)")
+_FLAG_GROUP = lazy_regex(r"\(\?(?P<on>[a-zA-Z0-9]*)(?:-(?P<off>[a-zA-Z]+))?(?P<end>[:)])")
+_NAMED = lazy_regex(r"\(\?P?<(?P<name>\w+)>")
+_REFERENCE = lazy_regex(r"\(\?P=(?P<name>\w+)\)")
 _REFUSED = {
     "(?>": ("atomic groups are not allowed", "use an ordinary group (?:…): every match has a time limit anyway"),
     "(?|": ("branch reset groups are not allowed", "write one [[patterns]] table for each branch"),

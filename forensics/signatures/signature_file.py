@@ -8,6 +8,7 @@ from typing import Any
 import regex
 
 from ..model import Role, Severity
+from ..regexes import lazy_regex
 from . import safety, snippets
 from .fields import CONVERTERS
 from .model import CHANNELS, PHASES, STATUSES, Compiled, Example, Pattern, Signature, Version, compiled
@@ -22,7 +23,7 @@ VERSION_KEYS = ("program", "range", "source")
 PATTERN_KEYS = ("name", "regex", "types", "note")
 EXAMPLE_KEYS = ("text", "match", "fields", "channel", "level", "note")
 
-_NAME = regex.compile(r"[a-z][a-z0-9_]*")
+_NAME = lazy_regex(r"[a-z][a-z0-9_]*")
 
 
 def read_signature(reader: Reader, table: dict[str, Any], expected_id: str) -> Signature:

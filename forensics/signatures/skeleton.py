@@ -15,6 +15,7 @@ import regex
 
 from ..model import Severity
 from ..parsers.records import unwrap
+from ..regexes import lazy_regex
 from .fields import CONVERTERS
 from .model import CHANNELS
 from .regex_parser import FLAGS
@@ -27,7 +28,7 @@ _SEVERITY = {
     "CRITICAL": Severity.CRITICAL, "FATAL": Severity.CRITICAL,
 }  # fmt: skip
 
-_VALUE = regex.compile(
+_VALUE = lazy_regex(
     r"(?P<uuid>\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b)"
     r"|(?P<hex>\b0x[0-9a-fA-F]+\b)"
     r"|(?P<id>\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12,64}\b)"

@@ -1,6 +1,6 @@
 """Where a key stands in a TOML file, and how a place is shown: the line with its number and a caret below.
 
-`tomllib` keeps no positions, so the file is read a second time, only when there is a problem to show.
+`tomli` keeps no positions, so the file is read a second time, only when there is a problem to show.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from pathlib import Path
 import regex
 
 from ..errors import Problem
+from ..regexes import lazy_regex
 
 WIDTH = 96
 """Characters of a long line that are shown around the caret."""
 
-_HEADER = regex.compile(r"\s*(?P<open>\[\[?)\s*(?P<name>[^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
-_KEY = regex.compile(r"\s*(?P<key>[\w.\"'-]+)\s*=\s*(?P<value>.*)")
-_NAME = regex.compile(r"""['"]{1,3}(?P<name>[^'"]*)['"]""")
+_HEADER = lazy_regex(r"\s*(?P<open>\[\[?)\s*(?P<name>[^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
+_KEY = lazy_regex(r"\s*(?P<key>[\w.\"'-]+)\s*=\s*(?P<value>.*)")
+_NAME = lazy_regex(r"""['"]{1,3}(?P<name>[^'"]*)['"]""")
 
 
 def caret(text: str, start: int, end: int | None = None, line: int | None = None) -> str:

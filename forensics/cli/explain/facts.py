@@ -6,10 +6,11 @@ documents hold plain values, so that they can pass the gate before anything is s
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
+
+import tomli
 
 from ... import resources
 from ...diagnosis.model import Incident
@@ -23,7 +24,7 @@ from ...report import text as report_text
 def words(language: str) -> Mapping[str, Any]:
     """The fixed texts of explanations."""
     path = resources.templates() / f"explain.{language}.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return tomli.loads(path.read_text(encoding="utf-8"))
 
 
 def fill(template: Any, **values: Any) -> str:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import regex
-
 from ...model import Event, Finding, Role
 from ...parsers import traceback
+from ...regexes import lazy_regex
 from .. import rank
 from ..case import Case, conclude
 from ..ends import ECHOES, SILENT_ENDS
 from ..model import Death, Life, Phase
 from .oom_site import phase_at
 
-CONFIG_ERRORS = regex.compile(
+CONFIG_ERRORS = lazy_regex(
     r"(?:^|\.)(?:ValueError|ValidationError|NotImplementedError|ArgumentError|ArgumentTypeError|JSONDecodeError|FileNotFoundError)$"
 )
-_CHECKS = regex.compile(r":_{0,2}(?:validate|verify|check)_\w*(?:arg|config|flag|option|param)\w*$")
+_CHECKS = lazy_regex(r":_{0,2}(?:validate|verify|check)_\w*(?:arg|config|flag|option|param)\w*$")
 """Functions that look at what somebody set: whatever they raise is about that."""
-AT_WORK = regex.compile(
+AT_WORK = lazy_regex(
     r":(?:run_busy_loop|execute_model|step|process_input_sockets|output_handler|generate|update_from_output)$"
 )
 """Functions that run only after the start."""
-_SETTING_UP = regex.compile(r":(?:init_app_state|init_static_loras|build_app|setup_server)$")
+_SETTING_UP = lazy_regex(r":(?:init_app_state|init_static_loras|build_app|setup_server)$")
 """Functions of an API server between the start of its engine and its first request."""
 _BUILT = frozenset({"vllm.init_engine_took", "sglang.capacity"})
 """Lines behind which the engine is built, and only the server is not ready."""

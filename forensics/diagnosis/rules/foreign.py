@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import regex
-
 from ...model import Finding
+from ...regexes import lazy_regex
 from .. import ledger
 from ..case import Case, conclude
 from ..model import Death
@@ -25,7 +24,7 @@ _ARGUMENTS = frozenset(
     }
 )
 """vLLM arguments (`EngineArgs`, `FrontendArgs`) that name code to import: a class, a function or a file."""
-_IMPORTED = regex.compile(r"(?<![\w./:])(?!vllm[.:])(?:/?[\w-]+(?:/[\w.-]+)*\.py\b|[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)+)")
+_IMPORTED = lazy_regex(r"(?<![\w./:])(?!vllm[.:])(?:/?[\w-]+(?:/[\w.-]+)*\.py\b|[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)+)")
 
 
 def loaded(case: Case, death: Death) -> Iterator[Finding]:

@@ -12,17 +12,16 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import regex
-
 from ...model import Finding
+from ...regexes import lazy_regex
 from ...signatures.fields import size_bytes
 from .. import ledger, rank
 from ..case import Case, conclude
 from ..model import Death, Life
 from .oom_site import first_failure
 
-_OTHER_PROCESS = regex.compile(r"Process (\d+) has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
-_THIS_PROCESS = regex.compile(r"this process has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
+_OTHER_PROCESS = lazy_regex(r"Process (\d+) has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
+_THIS_PROCESS = lazy_regex(r"this process has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
 _GIB = 1024**3
 CONTEXT_GIB = 3.0
 """CUDA contexts, NCCL buffers and workspaces of one engine, outside of torch's pool."""
@@ -34,8 +33,8 @@ CARVED = 0.25
 """An APU's own video memory is small beside what it borrows."""
 MUCH_MORE = 1.4
 """Beyond this multiple the host could lend more, and keep enough for itself."""
-_NOMINAL = regex.compile(r"(?<![\d.])(\d{2,3}) ?GB?(?![\w.])|-(\d{1,3})[CQAB]\b")
-_SLICE = regex.compile(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\bGRID\b|-\d{1,3}[CQ]\b")
+_NOMINAL = lazy_regex(r"(?<![\d.])(\d{2,3}) ?GB?(?![\w.])|-(\d{1,3})[CQAB]\b")
+_SLICE = lazy_regex(r"(?i)\bmig[-. ]?\d+c?\.?\d*g?\.?(\d+)gb|\d+g\.(\d+)gb|\bGRID\b|-\d{1,3}[CQ]\b")
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:

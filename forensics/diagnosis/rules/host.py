@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import regex
-
 from ...model import Event, Finding
 from ...parsers.sizes import size_bytes
+from ...regexes import lazy_regex
 from .. import evidence
 from ..case import Case, conclude
 from ..ends import JOIN_S, LINGER_S, SILENT_ENDS
@@ -56,12 +55,12 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         yield from _set_aside(case)
 
 
-_USAGE = regex.compile(
+_USAGE = lazy_regex(
     r"Container (?P<name>\S+) was using (?P<usage>[\d.]+[KMGT]?i?), "
     r"(?:request is|which exceeds its request of) (?P<request>[\d.]+[KMGT]?i?)\b"
 )
 MOST_OF_IT = 0.5
-_AVAILABLE = regex.compile(r"resource: memory\. Threshold quantity: \S+, available: (?P<available>[\d.]+[KMGT]?i?)\b")
+_AVAILABLE = lazy_regex(r"resource: memory\. Threshold quantity: \S+, available: (?P<available>[\d.]+[KMGT]?i?)\b")
 
 
 def _evicted(case: Case, death: Death) -> Iterator[Finding]:
@@ -221,7 +220,7 @@ def _gone_before(death: Death, status: Event) -> Finding | None:
     return None
 
 
-_SIGKILLED = regex.compile(r": -9\b")
+_SIGKILLED = lazy_regex(r": -9\b")
 
 
 ZONES_S = 14 * 3600.0

@@ -10,6 +10,7 @@ from typing import Any
 import regex
 
 from ...model import Finding, Samples, Scope
+from ...regexes import lazy_regex
 from .. import rank, trends
 from ..case import Case, conclude
 from ..entities import ENGINE_COMM
@@ -87,7 +88,7 @@ def counted_climb(case: Case, death: Death, least_mib: float) -> Finding | None:
     return None
 
 
-_ENGINE_ROLE = regex.compile(r"(?:api|engine|worker|main)_?(?:server|core|proc(?:ess)?)?_?\d*", regex.IGNORECASE)
+_ENGINE_ROLE = lazy_regex(r"(?:api|engine|worker|main)_?(?:server|core|proc(?:ess)?)?_?\d*", regex.IGNORECASE)
 """What a loop that somebody wrote calls the processes of an engine: `apiserver_rss_kib`."""
 
 
@@ -102,7 +103,7 @@ def _of_another(column: Samples, death: Death) -> bool:
     return column.scope.pid not in killed and not (ENGINE_COMM.search(named) or _ENGINE_ROLE.fullmatch(named))
 
 
-_CACHE_SETTINGS = regex.compile(
+_CACHE_SETTINGS = lazy_regex(
     r"(?i)(LMCACHE_\w*CPU\w*|swap[_-]space|cpu[_-]offload[_-]gb|kv[_-]offloading[_-]size|num_cpu_blocks|cpu_bytes_to_use|OffloadingConnector|LMCacheConnector)\W{1,6}(\d[\d.]*)?"
 )
 

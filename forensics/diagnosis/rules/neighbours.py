@@ -18,6 +18,7 @@ from statistics import median
 import regex
 
 from ...model import Basis, Event, Finding, Samples, Timestamp
+from ...regexes import lazy_regex
 from .. import ledger, rank
 from ..case import Case, conclude
 from ..model import Death, Life, Phase
@@ -39,8 +40,8 @@ _PROGRAMS = {
     "llamacpp": "llama", "lmdeploy": "lmdeploy", "trtllm": "trtllm|tensorrt|triton",
 }  # fmt: skip
 """What the processes of each engine may be called, by the family of its messages."""
-_ENGINE = regex.compile(rf"(?i)ray::|pt_main_thread|{'|'.join(_PROGRAMS.values())}")
-_NAMELESS = regex.compile(r"(?:/usr(?:/local)?/bin/|/opt/venv/bin/)?python[\d.]*|-|\[.*\]|\[?N/?A\]?|")
+_ENGINE = lazy_regex(rf"(?i)ray::|pt_main_thread|{'|'.join(_PROGRAMS.values())}")
+_NAMELESS = lazy_regex(r"(?:/usr(?:/local)?/bin/|/opt/venv/bin/)?python[\d.]*|-|\[.*\]|\[?N/?A\]?|")
 """What an engine may be called as well."""
 
 

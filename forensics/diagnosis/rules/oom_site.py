@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import regex
 
 from ...model import Event, Finding, Role
+from ...regexes import lazy_regex
 from ..case import Case, conclude
 from ..model import Death, Life, Phase
 
@@ -40,7 +41,7 @@ def _functions(*names: str) -> str:
 
 
 _SITES: tuple[tuple[str, regex.Pattern[str]], ...] = tuple(
-    (name, regex.compile(pattern))
+    (name, lazy_regex(pattern))
     for name, pattern in (
         ("oom_waking_up", _functions("wake_up", "create_and_map")),
         ("oom_sampler_warmup", r":_?dummy_(?:sampler|pooler)_run"),
@@ -122,10 +123,10 @@ _SITES: tuple[tuple[str, regex.Pattern[str]], ...] = tuple(
     )
 )
 """From the most special site to the most general: `capture_model` calls `_dummy_run`."""
-_CREATION = regex.compile(r"torch/utils/_device\.py:__torch_function__$")
+_CREATION = lazy_regex(r"torch/utils/_device\.py:__torch_function__$")
 """A model is created under `with torch.device(…)`: where the frames above are cut off, this one tells."""
-_COMPUTING = regex.compile(_functions("forward", "_call_impl", "_wrapped_call_impl", "generate"))
-_LOG_PROBS = regex.compile(_functions(r"\w*log_?probs?\w*"))
+_COMPUTING = lazy_regex(_functions("forward", "_call_impl", "_wrapped_call_impl", "generate"))
+_LOG_PROBS = lazy_regex(_functions(r"\w*log_?probs?\w*"))
 _SITE_OF_SIGNATURE = {
     "vllm.weights_do_not_fit": "oom_loading_weights",
     "vllm.sampler_warmup_oom": "oom_sampler_warmup",

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import regex
-
 from ...model import Event, Finding
+from ...regexes import lazy_regex
 from .. import ledger
 from ..case import Case, conclude
 from ..model import Death, Life
@@ -20,12 +19,12 @@ RECENT_S = 3 * 24 * 3600.0
 """A change that the service survived for longer did not break it at once, and is no news."""
 MOST = 6
 """So many changes are told; more are another deployment, not a change of this one."""
-_SECRET = regex.compile(r"(?i)(?:.*[_-])?(?:key|token|secret|password|passwd|credentials?|auth|headers?)(?:[_-].*)?")
-_TELLING_ENV = regex.compile(
+_SECRET = lazy_regex(r"(?i)(?:.*[_-])?(?:key|token|secret|password|passwd|credentials?|auth|headers?)(?:[_-].*)?")
+_TELLING_ENV = lazy_regex(
     r"(?:VLLM|SGLANG|PYTORCH|NCCL|CUDA|HF_HUB|TRANSFORMERS|RAY|LMCACHE|OMP|NVIDIA|HIP|ROCR)_\w+"
 )
-_VALUE = regex.compile(r"(?P<key>[a-z][A-Za-z0-9_-]*): +(?P<value>[^\s#{\[][^#]*?)(?: +#.*)?")
-_HUMP = regex.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_VALUE = lazy_regex(r"(?P<key>[a-z][A-Za-z0-9_-]*): +(?P<value>[^\s#{\[][^#]*?)(?: +#.*)?")
+_HUMP = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])")
 _NO_ARGUMENTS = frozenset({"args", "logger", "engine_version", "ident"})
 
 

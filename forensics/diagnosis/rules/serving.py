@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
-import regex
-
 from ...model import Event, Finding, Samples, Scope
+from ...regexes import lazy_regex
 from .. import trends
 from ..case import Case, conclude
 from ..model import Death, Life
@@ -64,7 +63,7 @@ REFUSED_CALLS = frozenset({401, 403, 404, 405})
 
 One alone is a slip of somebody; of any other path they are somebody looking around, or a probe's wrong address.
 """
-_CLIENTS = regex.compile(
+_CLIENTS = lazy_regex(
     r"\bError code: \d{3} - |\b(?:openai|litellm|anthropic|httpx|aiohttp)\.[\w.]*(?:Error|Exception)\b"
 )
 """How clients print the answer that they got: where the server speaks for itself, they only retell it."""

@@ -10,14 +10,15 @@ import re
 
 from ... import stamps
 from ...model import Scope
+from ...regexes import lazy_re
 from ..layer import UNKNOWN, Layer
 from .identity import LEVELS
 
 LETTER = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL", "C": "CRITICAL", "D": "DEBUG"}
 """Level letters of klog, c10 and Ray."""
 
-_KUBECTL_PREFIX = re.compile(r"\[pod/(?P<pod>[^/\]]+)/(?P<container>[^\]]+)\] (?P<rest>.*)", re.DOTALL)
-_COMPOSE = re.compile(
+_KUBECTL_PREFIX = lazy_re(r"\[pod/(?P<pod>[^/\]]+)/(?P<container>[^\]]+)\] (?P<rest>.*)", re.DOTALL)
+_COMPOSE = lazy_re(
     r"(?P<name>[a-zA-Z0-9][\w.-]*?)(?:[-_]\d+|\.\d+\.[a-z0-9]+@(?P<host>[\w.-]+))? +\| ?(?P<rest>.*)", re.DOTALL
 )
 
@@ -43,11 +44,11 @@ def compose_prefix(text: str) -> Layer | None:
     return Layer(found["rest"], ident=found["name"], scope=scope, output=True)
 
 
-_CRI = re.compile(
+_CRI = lazy_re(
     r"(?P<stamp>\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)) (?:stdout|stderr) (?P<tag>[FP]) ?(?P<rest>.*)",
     re.DOTALL,
 )
-_ISO_HEAD = re.compile(
+_ISO_HEAD = lazy_re(
     r"(?P<open>\[(?=.{10}T))?"
     r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?)(?(open)\])"
     r"(?P<pipe> \| |[ \t])(?P<rest>.*)",
@@ -55,7 +56,7 @@ _ISO_HEAD = re.compile(
 )
 
 
-_BLANK_ZONE = re.compile(r" ([+-])")
+_BLANK_ZONE = lazy_re(r" ([+-])")
 
 
 def cri(text: str) -> Layer | None:
@@ -85,8 +86,8 @@ def iso_prefix(text: str) -> Layer | None:
     return Layer(rest[4:] if _GITLAB_STREAM.match(rest) else rest, stamp)
 
 
-_GITLAB_STREAM = re.compile(r"\d\d[OE][ +]")
-_SECTION = re.compile(
+_GITLAB_STREAM = lazy_re(r"\d\d[OE][ +]")
+_SECTION = lazy_re(
     r"(?:section_(?:start|end):(?P<when>\d{10}):[\w.-]{1,100}(?:\[[^\]\r]{0,100}\])?\r?)+(?P<rest>.*)", re.DOTALL
 )
 
@@ -98,7 +99,7 @@ def gitlab_section(text: str) -> Layer | None:
     return Layer(found["rest"], stamp) if found and stamp else None
 
 
-_AUTOHEAL = re.compile(
+_AUTOHEAL = lazy_re(
     r"(?P<day>\d\d)-(?P<mon>\d\d)-(?P<year>\d{4}) (?P<hms>\d\d:\d\d:\d\d) "
     r"(?P<rest>Container /?[\w.-]+ \([0-9a-f]{12}.*)",
     re.DOTALL,
@@ -113,8 +114,8 @@ def autoheal(text: str) -> Layer | None:
     return Layer(found["rest"], stamp, "runtime", "autoheal") if stamp else None
 
 
-_SLURM = re.compile(r"(?:slurmstepd|srun|sbatch|salloc): (?:error|warning|Job|\*)")
-_SLURM_STAMP = re.compile(r" AT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d) ")
+_SLURM = lazy_re(r"(?:slurmstepd|srun|sbatch|salloc): (?:error|warning|Job|\*)")
+_SLURM_STAMP = lazy_re(r" AT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d) ")
 
 
 def slurm(text: str) -> Layer | None:
@@ -125,12 +126,12 @@ def slurm(text: str) -> Layer | None:
     return Layer(text, stamps.iso(found[1], "slurm") if found else None, "host")
 
 
-_GO_LOG = re.compile(
+_GO_LOG = lazy_re(
     r"(?P<date>\d{4}/\d\d/\d\d) (?P<hms>\d\d:\d\d:\d\d(?:\.\d{1,6})?) "
     r"(?:(?P<level>TRC|DBG|INF|WRN|ERR|FTL|PNC) )?(?P<rest>.*)",
     re.DOTALL,
 )
-_NODE_FIELD = re.compile(r"\bnode[-_]name=(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)")
+_NODE_FIELD = lazy_re(r"\bnode[-_]name=(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)")
 _ZEROLOG = {"TRC": "DEBUG", "DBG": "DEBUG", "INF": "INFO", "WRN": "WARNING", "ERR": "ERROR", "FTL": "CRITICAL",
             "PNC": "CRITICAL"}  # fmt: skip
 
@@ -148,7 +149,7 @@ def go_log(text: str) -> Layer | None:
     return Layer(found["rest"], stamp, "host" if level else "", level=_ZEROLOG.get(level or "", ""), scope=scope)
 
 
-_SLURM_DAEMON = re.compile(
+_SLURM_DAEMON = lazy_re(
     r"\[(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3,6})?)\] "
     r"(?P<rest>(?:error: |debug\d?: |sched(?:/\w+)?: |_\w+: |(?=[^\n]{0,200}\bJobId=\d)|[Nn]odes? |[Ss]lurm|[Rr]equeu"
     r"|[Ll]aunch(?:ing batch job| task)|\[\d+(?:_\d+)?\.(?:\d+|batch|extern|interactive)\] ).*)",
@@ -166,12 +167,12 @@ def slurm_daemon(text: str) -> Layer | None:
     return Layer(found["rest"], stamp, "host", ident="slurm") if found and stamp else None
 
 
-_KLOG = re.compile(
+_KLOG = lazy_re(
     r"(?P<level>[IWEF])(?P<mon>\d\d)(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d\.\d{6}) +(?P<pid>\d+) "
     r"(?P<file>[\w.-]+\.go):(?P<line>\d+)\] (?P<rest>.*)",
     re.DOTALL,
 )
-_LOGRUS = re.compile(r'time="(?P<stamp>[^"]+)" level=(?P<level>\w+) msg=(?P<rest>.*)', re.DOTALL)
+_LOGRUS = lazy_re(r'time="(?P<stamp>[^"]+)" level=(?P<level>\w+) msg=(?P<rest>.*)', re.DOTALL)
 
 
 def klog(text: str) -> Layer | None:

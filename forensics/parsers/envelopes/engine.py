@@ -7,39 +7,40 @@ from functools import lru_cache
 
 from ... import stamps
 from ...model import Scope
+from ...regexes import lazy_re
 from ..layer import Layer
 from .container import LETTER
 
-_PROCESS = re.compile(
+_PROCESS = lazy_re(
     r"\((?P<name>[A-Za-z][\w.:<>-]*)(?: (?P<dims>rank=\d+|[A-Z]+\d+(?:_[A-Z]+\d+)*))?"
     r"(?: pid=(?P<pid>\d{1,18}))?(?:, ip=(?P<ip>[0-9A-Fa-f.:]+))?\) ?(?P<rest>.*)",
     re.DOTALL,
 )
-_TIMELESS = re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?!\d\d-\d\d )(?P<rest> *\S.*)", re.DOTALL)
+_TIMELESS = lazy_re(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?!\d\d-\d\d )(?P<rest> *\S.*)", re.DOTALL)
 """What is left of vLLM's header where somebody cut out its time and file."""
-_RANK_PREFIX = re.compile(r"\[rank(?P<rank>\d{1,18})\]: ?(?P<rest>.*)", re.DOTALL)
-_VLLM = re.compile(
+_RANK_PREFIX = lazy_re(r"\[rank(?P<rank>\d{1,18})\]: ?(?P<rest>.*)", re.DOTALL)
+_VLLM = lazy_re(
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<mon>\d\d)-(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d) "
     r"\[?(?P<file>[\w./-]+\.(?:py|rs)):(?P<line>\d+)\] ?(?P<rest>.*)",
     re.DOTALL,
 )
-_VLLM_ANYWHERE = re.compile(
+_VLLM_ANYWHERE = lazy_re(
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.(?:py|rs):\d+\]"
 )
-_QUOTES = re.compile(r"['\"]|(?i:prompt|message|content)\b")
+_QUOTES = lazy_re(r"['\"]|(?i:prompt|message|content)\b")
 """Behind one of these a header is what somebody wrote to the engine."""
-_UVICORN = re.compile(r"(?P<level>INFO|WARNING|ERROR|DEBUG|CRITICAL): {2,}(?P<rest>.*)", re.DOTALL)
-_C10 = re.compile(
+_UVICORN = lazy_re(r"(?P<level>INFO|WARNING|ERROR|DEBUG|CRITICAL): {2,}(?P<rest>.*)", re.DOTALL)
+_C10 = lazy_re(
     r"(?:\[rank(?P<rank>\d{1,18})\]:)?\[(?P<sev>[IWEF])(?P<mon>\d{1,2})(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d)"
     r"(?P<frac>\.\d+) (?P<file>[\w.]+):(?P<line>\d+)\] (?P<rest>.*)",
     re.DOTALL,
 )
-_GLOG = re.compile(
+_GLOG = lazy_re(
     r"(?P<sev>[IWEF])(?P<mon>\d\d)(?P<day>\d\d) (?P<hms>\d\d:\d\d:\d\d\.\d{6}) +\d{1,18} "
     r"(?P<file>[\w.-]+\.(?:cc|cpp|cu|h|hpp)):(?P<line>\d+)\] (?P<rest>.*)",
     re.DOTALL,
 )
-_RANK_IN_DIMS = re.compile(r"(?:rank=|TP)(\d{1,18})")
+_RANK_IN_DIMS = lazy_re(r"(?:rank=|TP)(\d{1,18})")
 
 
 def process(text: str) -> Layer | None:
@@ -131,17 +132,17 @@ def glog(text: str) -> Layer | None:
     )  # fmt: skip
 
 
-_RAY = re.compile(
+_RAY = lazy_re(
     r"\[(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[DIWEFC]) (?P<pid>\d{1,18}) (?P<tid>\d{1,18})\]"
     r"(?: \((?P<ident>\w+)\))? (?P<file>[\w.]+):(?P<line>\d+): (?P<rest>.*)",
     re.DOTALL,
 )
-_RAY_PY = re.compile(
+_RAY_PY = lazy_re(
     r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\s+(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) "
     r"(?P<file>[\w.]+\.py):(?P<line>\d+) -- (?P<rest>.*)",
     re.DOTALL,
 )
-_SERVE = re.compile(
+_SERVE = lazy_re(
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) "
     r"(?P<ident>\S+) (?:\S+ )*?-- (?P<rest>.*)",
     re.DOTALL,
@@ -161,7 +162,7 @@ def ray(text: str) -> Layer | None:
     return Layer(found["rest"], stamp, "ray", parts.get("ident") or "", level, logger)
 
 
-_BRACKETED = re.compile(
+_BRACKETED = lazy_re(
     r"\[(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>(?: (?:TP|DP|PP|EP)\d+)+)?\] (?P<rest>.*)",
     re.DOTALL,
 )
@@ -179,7 +180,7 @@ def sglang(text: str) -> Layer | None:
     return Layer(found["rest"], stamps.iso(found["stamp"], "engine"), "engine", scope=scope)
 
 
-_TRACING = re.compile(
+_TRACING = lazy_re(
     r"\s*(?P<level>TRACE|DEBUG|INFO|WARN|ERROR) (?:[\w.-]+(?:\{[^}]*\})?: ?(?:\{[^}]*\}:)?)*?"
     r"(?P<target>text_generation\w*(?:::\w+)*|[a-z_]+(?:::[a-z_]+)+): (?:[\w/.-]+\.rs:\d+: )?(?P<rest>.*)",
     re.DOTALL,
@@ -197,7 +198,7 @@ def tracing(text: str) -> Layer | None:
     return Layer(found["rest"], channel="engine", level=level, logger=found["target"])
 
 
-_SLOG = re.compile(
+_SLOG = lazy_re(
     r"time=(?P<stamp>\d{4}-\d\d-\d\dT\S{8,24}) level=(?P<level>DEBUG|INFO|WARN|ERROR)(?:[+-]\d+)? "
     r"source=(?P<file>[\w.-]+\.go:\d+) (?P<rest>msg=.*)",
     re.DOTALL,
@@ -216,7 +217,7 @@ def slog(text: str) -> Layer | None:
     return Layer(found["rest"], stamp, "engine", level=level, logger=found["file"])
 
 
-_GIN = re.compile(r"\[GIN\] (?P<day>\d{4}/\d\d/\d\d) - (?P<hms>\d\d:\d\d:\d\d) (?P<rest>\|.*)", re.DOTALL)
+_GIN = lazy_re(r"\[GIN\] (?P<day>\d{4}/\d\d/\d\d) - (?P<hms>\d\d:\d\d:\d\d) (?P<rest>\|.*)", re.DOTALL)
 
 
 def gin(text: str) -> Layer | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ...model import Scope
+from ...regexes import lazy_re
 from ..layer import Layer
 
 _IDENT_CHANNEL = {
@@ -35,17 +36,17 @@ _IDENT_CHANNEL = {
     "systemd-journald": "clock",
 }
 LEVELS = {"TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRIT", "CRITICAL", "FATAL"}
-_PODMAN_EVENT = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+ [+-]\d{4} [A-Z]{1,5} (?:m=\S+ )?container \w+ [0-9a-f]{64} \(")
+_PODMAN_EVENT = lazy_re(r"\d{4}-\d\d-\d\d [\d:.]+ [+-]\d{4} [A-Z]{1,5} (?:m=\S+ )?container \w+ [0-9a-f]{64} \(")
 UNIT_SUFFIXES = (".service", ".scope", ".slice", ".socket", ".mount", ".timer")
 # A host may be an IPv6 address but never ends in a colon: `ValueError: text: more` is no header.
 _HOST = r"(?P<host>[A-Za-z0-9_](?:[A-Za-z0-9_.:-]*[A-Za-z0-9_])?)"
 _REST = r"(?:\[(?P<pid>\d{1,18})\])?: ?(?P<rest>.*)"
-_HOST_IDENT = re.compile(rf"{_HOST} (?P<ident>[^\s\[\]:(][^\[\]:]{{0,80}}?){_REST}", re.DOTALL)
+_HOST_IDENT = lazy_re(rf"{_HOST} (?P<ident>[^\s\[\]:(][^\[\]:]{{0,80}}?){_REST}", re.DOTALL)
 # systemd's own child before exec: `(vllm)[209]: `, in systemd 252 `(vllm[209]: `
-_HOST_FORKED = re.compile(
+_HOST_FORKED = lazy_re(
     rf"{_HOST} \((?P<ident>[^\s()\[\]]{{1,40}})\)?\[(?P<pid>\d{{1,18}})\]: ?(?P<rest>.*)", re.DOTALL
 )
-_WORD = re.compile(r"[a-zA-Z][\w./@-]*")
+_WORD = lazy_re(r"[a-zA-Z][\w./@-]*")
 
 
 def channel_of(ident: str) -> str:

@@ -12,36 +12,37 @@ import regex
 
 from ... import stamps
 from ...model import RawStamp, Scope
+from ...regexes import lazy_re, lazy_regex
 from ..layer import Layer
 from .identity import host_ident, ident_only, speaker
 
-_SHORT = regex.compile(
+_SHORT = lazy_regex(
     r"(?:<\d{1,3}>)? ?(?P<stamp>(?:\p{L}{3,6}\.?|\d{1,2}\p{L}) +\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,6})?) "
     r"(?P<rest>.*)",
     regex.DOTALL,
 )
-_FULL = re.compile(
+_FULL = lazy_re(
     r"(?P<wd>[A-Z][a-z]{2}) (?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?) "
     r"(?P<zone>[A-Z]{2,5}|[+-]\d{2,4}) (?P<rest>.*)",
     re.DOTALL,
 )
-_ISO = re.compile(
+_ISO = lazy_re(
     r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?P<zone>Z|[+-]\d\d:?\d\d)?) (?P<rest>.*)",
     re.DOTALL,
 )
-_UNIX = re.compile(r"(?P<stamp>1\d{9}\.\d{6}) (?P<rest>.*)", re.DOTALL)
-_MONOTONIC = re.compile(
+_UNIX = lazy_re(r"(?P<stamp>1\d{9}\.\d{6}) (?P<rest>.*)", re.DOTALL)
+_MONOTONIC = lazy_re(
     r"\[ *(?P<boot>\d{1,18}\.\d{6})\*?(?: <[ \d.]+\*? ?>| {16,18})?\*?\] (?P<rest>.*)", re.DOTALL
 )
-_RFC5424 = re.compile(
+_RFC5424 = lazy_re(
     r"<(?P<priority>\d{1,3})>1 (?P<stamp>\S+) (?P<host>\S+) (?P<ident>\S+) (?P<pid>\S+) \S+ "
     r"(?:-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: \ufeff?(?P<rest>.*))?",
     re.DOTALL,
 )
-_PID = re.compile(r"\d{1,18}")
+_PID = lazy_re(r"\d{1,18}")
 _KERNEL_PRIORITIES = 7
 """Facility 0, which syslog(3) gives to nobody but the kernel."""
-_TELLS = re.compile(r"-- (?:Boot [0-9a-f]{32}|Reboot|(?:Logs|Journal) begins? at .*) --")
+_TELLS = lazy_re(r"-- (?:Boot [0-9a-f]{32}|Reboot|(?:Logs|Journal) begins? at .*) --")
 _NOTES = (
     "░░", "-- No entries --", "-- cursor: ", "-- Subject: ",
     "-- Defined-By: ", "-- Support: ", "-- Documentation: ",

@@ -10,13 +10,14 @@ import regex
 
 from ... import stamps
 from ...model import Scope
+from ...regexes import lazy_regex
 from ..layer import Layer, clean
 from .identity import channel_of, speaker
 from .shippers import logged, shipped
 
 _HEAD_KEYS = frozenset({"level", "time", "logger", "message", "commit"})
-_WHOLE = regex.compile(r"\d{1,18}")
-_SECONDS = regex.compile(r"\d{1,18}(?:\.\d{1,12})?")
+_WHOLE = lazy_regex(r"\d{1,18}")
+_SECONDS = lazy_regex(r"\d{1,18}(?:\.\d{1,12})?")
 
 
 def json_line(text: str) -> Layer | None:

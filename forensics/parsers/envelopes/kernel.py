@@ -12,48 +12,49 @@ import regex
 
 from ... import stamps
 from ...model import RawStamp, Scope
+from ...regexes import lazy_re, lazy_regex
 from ..layer import Layer
 from .identity import channel_of
 
 _LEVEL = r"(?:[a-z]+\d? *:(?:emerg|alert|crit|err|warn|notice|info|debug) *: |<\d{1,3}>)?"
 _DELTA = r"(?: <[ \d.]+>)?"
 _MONTH_DAY = r"(?:\p{L}{3,6}\.?|\d{1,2}\p{L}) +\d{1,2}"
-_BOOT = regex.compile(
+_BOOT = lazy_regex(
     rf"(?:.{{0,80}}? login: )?{_LEVEL}\[ *(?P<boot>\d{{1,18}}\.\d{{6}}){_DELTA}\](?: ?\[ *[TC]\d+\])? ?(?P<rest>.*)",
     regex.DOTALL,
 )
-_CTIME = regex.compile(
+_CTIME = lazy_regex(
     rf"{_LEVEL}\[\p{{L}}{{1,5}}\.? +"
     rf"(?P<stamp>{_MONTH_DAY} \d\d:\d\d:\d\d \d{{4}}){_DELTA}\] (?P<rest>.*)",
     regex.DOTALL,
 )
-_ISO = re.compile(
+_ISO = lazy_re(
     rf"{_LEVEL}(?P<stamp>\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d){_DELTA} (?P<rest>.*)",
     re.DOTALL,
 )
-_MINUTE = regex.compile(
+_MINUTE = lazy_regex(
     rf"{_LEVEL}\[(?P<month>\p{{L}}{{3,5}}\.?) ?(?P<day>\d{{1,2}}) (?P<clock>\d\d:\d\d)\] (?P<rest>.*)",
     regex.DOTALL,
 )
-_DELTA_ONLY = regex.compile(rf"{_LEVEL}\[ *(?:\+\d+\.\d{{6}}|< *\d+\.\d{{6}}>)\] (?P<rest>.*)", regex.DOTALL)
-_NAMES_ONLY = re.compile(
+_DELTA_ONLY = lazy_regex(rf"{_LEVEL}\[ *(?:\+\d+\.\d{{6}}|< *\d+\.\d{{6}}>)\] (?P<rest>.*)", regex.DOTALL)
+_NAMES_ONLY = lazy_re(
     r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d) *"
     r":(?:emerg|alert|crit|err|warn|notice|info|debug) *: (?P<rest>.*)",
     re.DOTALL,
 )
-_KMSG = re.compile(r"\d{1,3},\d+,(?P<usec>\d{1,18}),[-c+](?:,[^;]*)?;(?P<rest>.*)", re.DOTALL)
-_KMSG_KEYS = re.compile(r" (?:SUBSYSTEM|DEVICE)=\S+")
-_TALOS = re.compile(
+_KMSG = lazy_re(r"\d{1,3},\d+,(?P<usec>\d{1,18}),[-c+](?:,[^;]*)?;(?P<rest>.*)", re.DOTALL)
+_KMSG_KEYS = lazy_re(r" (?:SUBSYSTEM|DEVICE)=\S+")
+_TALOS = lazy_re(
     r"(?:\S+: +)?(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d): +[a-z]+: "
     r"\[(?P<stamp>\d{4}-\d\d-\d\dT[\d:.]+Z)\]: (?P<rest>.*)",
     re.DOTALL,
 )
-_VMWARE = re.compile(r".{0,60}?\bGuest: (?P<rest><\d{1,3}>\[.*)", re.DOTALL)
-_UNSTAMPED = re.compile(r"(?:[A-Za-z0-9][\w.-]{0,62} )?kernel: (?P<rest>.*)", re.DOTALL)
-_ESCAPED = re.compile(r"(?:\\x[0-9a-f]{2})+")
-_PROGRAM = re.compile(r"(?P<ident>[A-Za-z][\w.@/-]{0,60})\[(?P<pid>\d{1,18})\]: (?P<rest>.*)", re.DOTALL)
+_VMWARE = lazy_re(r".{0,60}?\bGuest: (?P<rest><\d{1,3}>\[.*)", re.DOTALL)
+_UNSTAMPED = lazy_re(r"(?:[A-Za-z0-9][\w.-]{0,62} )?kernel: (?P<rest>.*)", re.DOTALL)
+_ESCAPED = lazy_re(r"(?:\\x[0-9a-f]{2})+")
+_PROGRAM = lazy_re(r"(?P<ident>[A-Za-z][\w.@/-]{0,60})\[(?P<pid>\d{1,18})\]: (?P<rest>.*)", re.DOTALL)
 
-_BARE = re.compile(
+_BARE = lazy_re(
     r"(?:Linux version \d|(?:Kernel c|C)ommand line: |BIOS-(?:provided|e820)|NVRM: |"
     r"nvidia(?!-(?:container|ctk|cdi|smi|persistenced))[\w-]*: |"
     r"audit: type=\d|"

@@ -18,6 +18,7 @@ import regex
 
 from ... import stamps
 from ...model import RawStamp, Scope
+from ...regexes import lazy_regex
 from ...sources import owner
 from ..layer import Layer, clean
 from .container import cri
@@ -74,24 +75,24 @@ AUTHORS = frozenset({
 _PROGRAMS = ("syslogidentifier", "comm", "ident", "systemdunit")
 _LEVELS = ("level", "severity", "levelname", "lvl", "loglevel")
 _TAGS = ("tags", "ddtags")
-_SPLIT = regex.compile(r"[^a-z0-9]+")
-_NUMBER = regex.compile(r"\d{9,19}(?:\.\d{1,9})?(?:[eE]\+?\d{1,2})?")
-_ID = regex.compile(r"(?:\w+://)?(?P<id>[0-9a-f]{64})")
-_UID = regex.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}")
-_NAME = regex.compile(r"/?(?P<name>[A-Za-z0-9][\w.:/-]{0,252})")
-_TAIL = regex.compile(r"(?:^|[./])(?:containers|pods)[./](?P<path>.+)")
-_AMERICAN = regex.compile(
+_SPLIT = lazy_regex(r"[^a-z0-9]+")
+_NUMBER = lazy_regex(r"\d{9,19}(?:\.\d{1,9})?(?:[eE]\+?\d{1,2})?")
+_ID = lazy_regex(r"(?:\w+://)?(?P<id>[0-9a-f]{64})")
+_UID = lazy_regex(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}")
+_NAME = lazy_regex(r"/?(?P<name>[A-Za-z0-9][\w.:/-]{0,252})")
+_TAIL = lazy_regex(r"(?:^|[./])(?:containers|pods)[./](?P<path>.+)")
+_AMERICAN = lazy_regex(
     r"(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4}),? (?P<hour>\d{1,2}):(?P<rest>\d\d:\d\d(?:\.\d+)?)"
     r"(?: (?P<half>AM|PM))?(?P<zone>Z?)"
 )
-_WORDED = regex.compile(
+_WORDED = lazy_regex(
     r"(?:[A-Z][a-z]{2,8},? )?"
     r"(?:(?P<month>[A-Z][a-z]{2,8})\.? (?P<day>\d{1,2})|(?P<day>\d{1,2})[ /-](?P<month>[A-Z][a-z]{2,8}))"
     r"[,/ -] ?(?P<year>\d{4})(?:,| @| at|:)? ?(?P<hour>\d{1,2}):(?P<rest>\d\d:\d\d(?:[.,]\d+)?)"
     r"(?: (?P<half>[AaPp][Mm]))?(?P<zone> ?(?:UTC|GMT|Z|[+-]\d\d:?\d\d)?)"
 )
 """The month by its name: `Nov 12, 2025 @ 14:20:00.314` (Kibana, OpenSearch), `12/Nov/2025:14:20:00 +0000`."""
-_SPACED = regex.compile(
+_SPACED = lazy_regex(
     r"(?P<date>\d{4}[-/]\d\d[-/]\d\d),? (?P<time>\d\d:\d\d:\d\d(?:[.,]\d+)?)(?P<zone> ?(?:UTC|GMT|Z|[+-]\d\d:?\d\d)?)"
     r"(?: [A-Z]{3,4})?"  # Go writes the zone twice
 )
@@ -263,7 +264,7 @@ def _owner(keys: Mapping[str, Any]) -> Scope:
     return scope
 
 
-_STREAM = regex.compile(
+_STREAM = lazy_regex(
     r"(?P<stream>\S{0,200}[./](?:containers|pods)[./]\S{1,400}?\.log)[ \t](?P<rest>.*)", regex.DOTALL
 )
 
@@ -282,11 +283,11 @@ def stream_name(text: str) -> Layer | None:
     return replace(layer, channel="container", scope=layer.scope.merged(scope), output=True)
 
 
-_LABELS = regex.compile(
+_LABELS = lazy_regex(
     r'\{(?P<labels>[a-zA-Z_]\w*="(?:[^"\\]|\\.)*+"(?:, ?[a-zA-Z_]\w*="(?:[^"\\]|\\.)*+")*+)\}[ \t](?P<rest>.*)',
     regex.DOTALL,
 )
-_LABEL = regex.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"')
+_LABEL = lazy_regex(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"')
 
 
 def loki_labels(text: str) -> Layer | None:
