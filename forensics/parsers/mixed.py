@@ -102,13 +102,14 @@ def cut(head: Head, data: bytes, whole: Format | None, formats: tuple[Format, ..
     if whole is not None and whole.name in _UNCUT:
         return None
     looked = data[:LOOK_BYTES]
-    raw = looked.split(b"\n")
-    text = looked.decode("utf-8", "replace").removeprefix("\ufeff")
     written = head.whole and (notes.is_named(head.path) or (whole is not None and whole.name == "notes"))
+    if not written and not may_begin(looked):
+        return None
+    text = looked.decode("utf-8", "replace").removeprefix("\ufeff")
     if written:
         text = "\n".join(notes.unquoted(text.split("\n")))
-    if not may_begin(text.encode() if written else looked):
-        return None
+        if not may_begin(text.encode()):
+            return None
     lines = tuple(line.rstrip("\r") for line in text.split("\n"))
     printed = prose.is_output(head.path)
     parts = [
@@ -121,6 +122,7 @@ def cut(head: Head, data: bytes, whole: Format | None, formats: tuple[Format, ..
     logs_of_several = not documents and len({scope for *_, scope in owners if scope.pod or scope.container}) > 1
     if not logs_of_several and not (documents and _is_mixed(documents, parts, lines, whole)):
         return None
+    raw = looked.split(b"\n")
     taken = bytearray(len(lines))
     for part in documents:
         taken[part.first : part.end] = b"\1" * (part.end - part.first)
