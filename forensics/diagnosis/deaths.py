@@ -84,7 +84,7 @@ def build(
             has_victim = is_kernel or "victim_comm" in event.fields  # a userspace killer names its victim too
             entity = _sole_engine(drafts, event, nodes) if has_victim else _only_run(event, lives, pasted)
             entity = "" if jobs.is_of_others(event, known_jobs, lives) else entity
-        if sidecars.is_of_sidecar(event, containers.get(entity, {})):
+        if containers.get(entity, sidecars.Containers()).is_of_sidecar(event):
             continue
         if is_kernel and _outlived(event, entity, lives, stirring):
             continue
@@ -100,10 +100,10 @@ def asides(
     drafts: dict[str, list[_Draft]] = {}
     for event in witnesses.of_ends(events, findings, reporters, entities):
         entity = entities.of(event)
-        if sidecars.is_of_sidecar(event, containers.get(entity, {})):
-            name = event.scope.container or sidecars.limited(event, containers[entity])
-            _add(drafts.setdefault(name, []), event, entity, False, ())
-    return _in_order(replace(_finish(draft), container=name) for name, own in drafts.items() for draft in own)
+        own = containers.get(entity, sidecars.Containers())
+        if own.is_of_sidecar(event):
+            _add(drafts.setdefault(own.of(event), []), event, entity, False, ())
+    return _in_order(replace(_finish(draft), container=name) for name, found in drafts.items() for draft in found)
 
 
 def _in_order(deaths: Iterable[Death]) -> tuple[Death, ...]:

@@ -216,8 +216,11 @@ def _by_agent(case: Case, death: Death, finding: Finding) -> str:
 
 def _of_sidecar(case: Case, death: Death, finding: Finding) -> bool:
     """True for the end of a container that serves nothing, beside the one whose end is asked about."""
-    others = (aside for aside in case.asides if aside is not death)
-    return any(event.locator == finding.locator for aside in others for event in aside.witnesses)
+    witnesses = [event for aside in case.asides if aside is not death for event in aside.witnesses]
+    container = finding.event.scope.container_id
+    return any(
+        event.locator == finding.locator or (container and event.scope.container_id == container) for event in witnesses
+    )
 
 
 def _pulled_later(case: Case, finding: Finding) -> bool:

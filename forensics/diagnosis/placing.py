@@ -283,7 +283,7 @@ def _pods(entities: Entities, events: Sequence[Event]) -> list[_Pod]:
     for event in events:
         if event.channel not in ("k8s", "runtime", "kubelet") or event.kind not in _OF_PODS:
             continue
-        if event.kind != "pod_spec" and sidecars.is_of_sidecar(event, containers.get(entities.of(event), {})):
+        if event.kind != "pod_spec" and containers.get(entities.of(event), sidecars.Containers()).is_of_sidecar(event):
             continue
         name = entities.name_of(event.scope)
         of_container = event.kind == "k8s_event" and event.fields.get("object_name")

@@ -35,8 +35,10 @@ def for_long(case: Case, since_s: float = -inf) -> Saturation | None:
             fields["requests_waiting"] = _peak(waiting)
         preempted = tuple(case.named(*_PREEMPTED))
         told = [f for f in preempted if f.locator.source == samples.source and _soon_after(f, point[0])]
-        finding = conclude("kv_saturated", trends.event_at(samples, point), fields, told[:1])
         entity = case.entities.name_of(samples.scope, samples.source)
+        if counted := _preempted(case, entity)[-1]:
+            fields["preemptions_total"] = counted
+        finding = conclude("kv_saturated", trends.event_at(samples, point), fields, told[:1])
         return (finding, *preempted), entity
     return None
 

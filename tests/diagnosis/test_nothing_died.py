@@ -187,6 +187,15 @@ def test_a_full_cache_is_no_answer_where_an_engine_is_gone(b: ModuleType) -> Non
     assert verdict(w)[0] == "insufficient_evidence"
 
 
+def test_a_counter_of_preemptions_is_a_number_of_a_full_cache(b: ModuleType) -> None:
+    w = b.World()
+    w.start("a", 0)
+    w.series("kv_cache_usage_pct", [(100 + 10 * n, 99.5) for n in range(90)], "a")
+    w.series("requests_waiting", [(100 + 10 * n, 40.0) for n in range(90)], "a")
+    w.series("preemptions_total", [(1000, 1147.0)], "metrics.txt")
+    assert w.diagnosis().key_facts["preemptions_total"] == 1147.0
+
+
 @pytest.mark.parametrize(("full", "cause"), [(5, "kv_saturation"), (2, "insufficient_evidence")])
 def test_scrapes_in_a_file_each_are_one_series(b: ModuleType, full: int, cause: str) -> None:
     """Somebody saved `/metrics` every minute; how full the cache was shows only in all files together."""
@@ -288,6 +297,18 @@ def test_a_few_refusals_of_a_busy_server_are_daily_life(b: ModuleType) -> None:
     for n in range(400):
         w.answer("a", 70 + n, 400 if n in (7, 9) else 200)
     assert verdict(w)[0] == "healthy"
+
+
+@pytest.mark.parametrize(("source", "cause"), [("ticket.txt", "request_rejected"), ("a", "healthy")])
+def test_a_client_complains_of_a_few_refusals(b: ModuleType, source: str, cause: str) -> None:
+    """Who adds what a client printed asks about it; a gateway prints it in the engine's own log every day."""
+    w = b.World()
+    w.start("a", 0)
+    for n in range(400):
+        w.answer("a", 70 + n, 400 if n in (7, 9) else 200)
+    w.add(source, 78, "openai.BadRequestError: Error code: 400 - {'error': {'message': \"This model's maximum context length"
+          " is 8192 tokens.\"}}", "traceback", "engine" if source == "a" else "plain", level="ERROR")  # fmt: skip
+    assert verdict(w)[0] == cause
 
 
 def test_a_fault_line_without_its_victim(b: ModuleType) -> None:
@@ -587,6 +608,24 @@ def test_a_kill_names_the_sidecar_by_its_limit(b: ModuleType) -> None:
     w.events[-1] = b.moved(w.events[-1], scope=Scope(pod=POD))
     d = w.diagnosis()
     assert (d.verdict.cause.id, d.incidents[0].container) == ("host_oom.container_limit", "shipper")
+
+
+def test_a_container_id_tells_whose_end_it_was(b: ModuleType) -> None:
+    """The kubelet and containerd print ids: the kill by its limit, and so all that bears its id, is the shipper's."""
+    w = b.World()
+    sidecar(w)
+    killed = Scope(pod=POD, container_id="0badc0de" * 8)
+    w.kill("dmesg", 300, comm="fluentd", limit_kib=128 << 10)
+    w.events[-1] = b.moved(w.events[-1], scope=killed)
+    w.add("containerd", 301, f'TaskOOM event container_id:"{killed.container_id}"', channel="runtime",
+          scope=Scope(container_id=killed.container_id))  # fmt: skip
+    w.add("kubelet", 302, "container finished", "container_terminated", "kubelet", killed, exit_code=137)
+    w.add("kubelet", 900, 'Container vllm failed liveness probe, will be restarted', "k8s_event", "k8s",
+          Scope(pod=POD, container="vllm"), reason="Killing")  # fmt: skip
+    w.exited("pod.yaml", 930, 137, "Error", container="vllm")
+    d = w.diagnosis()
+    assert d.verdict.cause.id == "probe_kill"
+    assert not any(f.signature == "runtime.task_oom" for h in d.incidents[0].hypotheses for f in h.decisive)
 
 
 @pytest.mark.parametrize(

@@ -267,8 +267,8 @@ def _by_source(events: Iterable[Event]) -> dict[str, list[Event]]:
 
 def refusals(case: Case) -> tuple[Finding, ...]:
     """Requests that the server answered with a refusal, or messages that say why."""
-    messages = tuple(case.named(*REFUSALS))
-    messages = tuple(f for f in messages if not _CLIENTS.search(f.event.text)) or messages
+    told = tuple(case.named(*REFUSALS))
+    messages = tuple(f for f in told if not _CLIENTS.search(f.event.text)) or told
     answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
     calls = [event for event in case.of_kind("access") if _is_refused_call(event)]
     if any(f.signature in OF_CALLS for f in messages) or sum(event.count for event in calls) >= MANY:
@@ -280,13 +280,19 @@ def refusals(case: Case) -> tuple[Finding, ...]:
     rare = lines > LONG_LOG and (total < MANY or total < MANY_SHARE * lines)
     others = MANY_BESIDE_MESSAGES if messages else MANY_ANSWERS
     rare |= total < MANY and max(_answered(case, logs), _busy(case, logs)) >= others * total
-    if not total or planned or rare:
+    if not total or planned or (rare and not any(_is_complaint(case, f) for f in told)):
         return ()
-    told = _statuses(answers, total)
-    place = messages[0].event if messages else next(e for e in answers if e.fields["status"] == told["http_status"])
-    fields = {"requests_refused": total, **told, **(messages[0].fields if messages else {})}
+    counted = _statuses(answers, total)
+    place = messages[0].event if messages else next(e for e in answers if e.fields["status"] == counted["http_status"])
+    fields = {"requests_refused": total, **counted, **(messages[0].fields if messages else {})}
     retold = [e for e in answers if messages and _is_just_before(e, place)]  # a client's word about the server's answer
     return conclude("requests_refused", *((retold[-1], fields) if retold else (place, fields, messages[:1]))), *messages
+
+
+def _is_complaint(case: Case, message: Finding) -> bool:
+    """True for what a client printed, outside of the engines' logs: who adds that asks about these refusals."""
+    logs = {source for life in case.lives for source in life.sources}
+    return message.locator.source not in logs and _CLIENTS.search(message.event.text) is not None
 
 
 def _is_just_before(answer: Event, message: Event) -> bool:
