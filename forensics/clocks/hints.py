@@ -6,11 +6,11 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from ..model import Event, Parsed, Samples, Source, StampForm
 from ..parsers.kernel import ENGINE_COMM, hits_engine
 from ..regexes import lazy_re
+from . import watches
 from .lanes import Lane
 from .network import Network
 from .weak import Hint
@@ -38,9 +38,6 @@ _KILLED_BY_HAND_S = 10.0
 _ORDERED_KILL = lazy_re(r"(?:^|COMMAND=(?:[^\s/]*/){0,12}|[:+>] )kill -(?:s )?(?:SIG)?(?:9|KILL) \d")
 _TAIL_S = 300.0
 _NEAR_S = 5.0
-_DROP_MIB = 1024.0
-_DROP_LAG_S = 45.0
-"""A sampling loop sees the freed memory this late."""
 _MOST_PER_TOKEN = 8
 _MOST_NEIGHBOURS = 3
 _NEXT_LINES = 3
@@ -226,7 +223,10 @@ class Hints:
 
     def of(self, lane: Lane) -> list[Hint]:
         """Everything that is known about when the lane's lines were written."""
-        hints = [*self._tail(lane), *self._drops(lane), *self._shared(lane), *self._beside(lane), *self._kills(lane),
+        series = self.series.get((lane.key.source, lane.key.layer), ())
+        weight = EXACT * min(1.0, _FEW / max(1, len(self.deaths)))
+        watched = watches.hints(series, lane.key.form, self.deaths, weight)
+        hints = [*self._tail(lane), *watched, *self._shared(lane), *self._beside(lane), *self._kills(lane),
                  *self._faults(lane)]
         told = lane.key.layer in TABLES  # somebody's local time, of what nodes did
         return [*hints, *(self._of_engines(lane) if lane.node or told else self._life(lane))]
@@ -309,22 +309,6 @@ class Hints:
             yield Hint("tail", max(lane.walls), captured - _TAIL_S, captured + _NEAR_S, 0.8)
         if not self.captured and self.newest_s is not None:
             yield Hint("tail", max(lane.walls), self.newest_s - _TAIL_S, self.newest_s + _TAIL_S, 0.5)
-
-    def _drops(self, lane: Lane) -> Iterator[Hint]:
-        """GPU memory falls when a process dies."""
-        count = 0
-        for samples in self.series.get((lane.key.source, lane.key.layer), ()):
-            if samples.name not in ("gpu_memory_used_mib", "gpu_process_memory_mib") or samples.form != lane.key.form:
-                continue
-            for position, (before, after) in enumerate(pairwise(samples.values)):
-                if before - after < _DROP_MIB or after > 0.5 * before:
-                    continue
-                count += 1
-                if count > 12:
-                    return
-                wall = samples.stamps[position + 1]
-                for death in self.deaths:
-                    yield Hint(f"drop {count}", wall, death - 2, death + _DROP_LAG_S, 0.8)
 
     def _shared(self, lane: Lane) -> Iterator[Hint]:
         """Two things that name the same id happen close together more often than not."""

@@ -182,13 +182,16 @@ def _read_csv(text: str, source: str) -> Parsed:
 def _with_units(names: Sequence[str], row: Sequence[str]) -> list[str]:
     """The names of columns, with the unit that stands in their cells instead: `mem_usage` of `31.0GiB`.
 
-    What is used of a limit beside it, or beside the name of a container, is a container's (`docker stats`).
+    What is used of a limit beside it, or beside the name of a container, is a container's (`docker stats`), and so is
+    a bare `name`.
     """
     sized = [f"{name}_bytes" if _SIZE.fullmatch(cell) and _lacks_unit(name) else name
              for name, cell in zip(names, row, strict=True)]  # fmt: skip
-    if any(limit_factor(name) is not None or name.lower() in _CONTAINERS for name in sized):
-        return [f"container_{name}" if _USAGE.match(name) else name for name in sized]
-    return sized
+    named = not _CONTAINERS.isdisjoint(map(str.lower, sized))
+    if not named and not any(limit_factor(name) is not None for name in sized):
+        return sized
+    sized = [f"container_{name}" if _USAGE.match(name) else name for name in sized]
+    return sized if named else ["container" if name.lower() == "name" else name for name in sized]
 
 
 def _lacks_unit(name: str) -> bool:

@@ -232,6 +232,25 @@ def test_gpu_memory_falls_when_a_process_dies(b: ModuleType) -> None:
     assert solved.samples[0].stamps[0] == pytest.approx(start, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("others", "zone"), [((), "UTC-05:00"), ((600,), "UTC-05:00"), ((0,), "UTC")],
+    ids=["the only one", "another goes on", "all end at once"],
+)  # fmt: skip
+def test_a_watch_ends_with_what_it_watched(b: ModuleType, others: tuple[int, ...], zone: str) -> None:
+    """A loop around `docker stats` prints no zone; that its rows of the container stop at the container's end tells it."""
+    start = b.at("2026-01-06 02:00:00")
+    api = b.Print("inspect.json", "k8s.objects")
+    api.line(start + 7200, "ended", (b.stamp(b.INSTANT, "k8s", start + 7200),), "k8s", "container_terminated",
+             Scope(container="vllm-llama-0"))  # fmt: skip
+    api.line(start + 90000, "much later", (b.stamp(b.INSTANT, "k8s", start + 90000),), "k8s")
+    loop = b.Print("stats.csv", "metrics.csv")
+    for last_s in (7200, *(7200 + more for more in others)):
+        moments = [start + 60 * n for n in range(last_s // 60)]
+        rows = [(b.stamp(b.LOCAL, "metrics", moment, "America/Lima").seconds, 9000.0) for moment in moments]
+        loop.series("container_memory_mib", b.LOCAL, "metrics", rows)
+    assert b.clock(b.solve(api, loop), "stats.csv", "metrics").zone == zone
+
+
 def test_nothing_ties_it(b: ModuleType) -> None:
     """A local time alone is taken for UTC, and its interval holds every zone."""
     lone = b.journal("journal.txt", "Asia/Tokyo", minutes(b, "2026-05-06 02:00:00", 5), form=b.LOCAL, runtime_every=0)

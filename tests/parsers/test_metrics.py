@@ -174,6 +174,18 @@ def test_units_in_the_cells(head: str, row: str, expected: dict[str, float], lim
 
 
 @pytest.mark.parametrize(
+    ("head", "cells", "container"),
+    [("ts,name,mem_usage,mem_limit", "vllm-chat,1.5GiB,4GiB", "vllm-chat"),
+     ("ts,pod,name,mem_usage,mem_limit", "vllm-llama-0,k8s_vllm_0,1.5GiB,4GiB", ""),
+     ("ts,name,mem_used,rpm", "gpu-node-7,2GiB,88", "")],
+    ids=["docker's name", "cAdvisor's, beside the pod", "a machine's"],
+)  # fmt: skip
+def test_whose_memory_a_name_tells(head: str, cells: str, container: str) -> None:
+    parsed = read(f"{head}\n2026-11-29 21:25:17,{cells}\n2026-11-29 21:26:17,{cells}\n", "watch.csv")
+    assert [samples.scope.container for samples in parsed.samples] == [container]
+
+
+@pytest.mark.parametrize(
     ("head", "rows", "expected"),
     [
         ("# every 10 min: epoch rss_kib comm", ("1795987517 2048 VLLM::APIServer", "1795987577 4096 VLLM::APIServer"),
