@@ -217,7 +217,8 @@ def is_elsewhere(case: Case, event: Event) -> bool:
     """True for a fact that nobody owns, or nobody known, of a machine on which none of the engines ran."""
     if not case.lives or not is_unidentified(case, case.entities.of(event)):
         return False
-    return all(case.nodes.apart(life.entity, event) for life in case.lives)
+    engines = [life for life in case.lives if _speaks_as_engine(life)] or case.lives
+    return all(case.nodes.apart(life.entity, event) for life in engines)
 
 
 def is_past(case: Case, fault: Event) -> bool:

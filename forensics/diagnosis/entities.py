@@ -6,7 +6,7 @@ the file that holds a log. Kernel pids are host pids and an engine's are contain
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import regex
@@ -68,8 +68,8 @@ class Entities:
     """Names joined into entities; `of` gives the key of an event's owner."""
 
     _parent: dict[str, str] = field(default_factory=dict)
-    units: set[str] = field(default_factory=set)
-    """Names of systemd units, without `.service`: a syslog identifier equal to one speaks for it."""
+    speakers: dict[str, str] = field(default_factory=dict)
+    """Syslog identifier → the systemd unit, without `.service`, that it speaks for."""
     joins: list[Join] = field(default_factory=list)
 
     def key(self, name: str) -> str:
@@ -97,8 +97,9 @@ class Entities:
         return self.key(f"file:{source}") if source else ""
 
     def of(self, event: Event) -> str:
-        if event.fields.get("ident") in self.units and not names_of(event.scope):
-            return self.key(f"unit:{event.fields['ident']}")
+        unit = self.speakers.get(event.fields.get("ident") or "")
+        if unit and not names_of(event.scope):
+            return self.key(f"unit:{unit}")
         if event.channel in LOG_CHANNELS:
             return self.name_of(event.scope, event.locator.source)
         return self.name_of(event.scope)
@@ -143,18 +144,33 @@ def names_of(scope: Scope) -> tuple[str, ...]:
 def stated(events: Sequence[Event]) -> Entities:
     """Join everything that one event states about itself."""
     entities = Entities()
+    units: set[str] = set()
     pods = any(event.scope.pod or event.scope.pod_uid for event in events)
     for event in events:
         names = names_of(event.scope)
         if not pods and event.scope.container and event.scope.container_id:  # names are unique on a docker host
             names = (*names, f"ctr:{event.scope.container}")
         if names and names[0].startswith("unit:"):
-            entities.units.add(names[0].removeprefix("unit:"))
+            units.add(names[0].removeprefix("unit:"))
             if event.kind == "pod_spec" and event.fields.get("container") and not pods:  # a unit that runs a container
                 names = (*names, f"ctr:{event.fields['container']}")
         for other in names[1:]:
             entities.join(names[0], other, "stated")
+    entities.speakers.update(_speakers(units))
     return entities
+
+
+def _speakers(units: Collection[str]) -> dict[str, str]:
+    """Syslog identifiers → units: a unit's name, and that of the template of a single instance, as of `vllm@chat`.
+
+    systemd takes the name of the program for an identifier, which a template is called after as a rule.
+    """
+    instances: dict[str, list[str]] = {}
+    for unit in units:
+        template, at, _ = unit.partition("@")
+        if at:
+            instances.setdefault(template, []).append(unit)
+    return {template: only[0] for template, only in instances.items() if len(only) == 1} | {u: u for u in units}
 
 
 def shown_as_engine(spec: Event) -> bool:

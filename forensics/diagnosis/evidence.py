@@ -296,13 +296,22 @@ def window(death: Death, owned: bool) -> tuple[float, float]:
     moment = death.time_s
     start = death.life.start.time.utc_s if death.life is not None else None
     if not owned:
-        return moment - NODE_BEFORE_S, moment + NODE_AFTER_S
+        return min(moment - NODE_BEFORE_S, _stood_since(death)), moment + NODE_AFTER_S
     begin = (
         start - 60.0
         if start is not None and death.life is not None and _begins_with_start(death)
         else moment - LONG_BEFORE_S
     )
     return begin, moment + AFTER_S
+
+
+def _stood_since(death: Death) -> float:
+    """When the run was last seen at work: what broke it then may have been ended by hand hours later."""
+    assert death.time_s is not None
+    worked = death.life.last_activity if death.life is not None else None
+    if worked is None or worked.time.utc_s is None:
+        return death.time_s
+    return max(worked.time.utc_s - NODE_AFTER_S, death.time_s - LONG_BEFORE_S)
 
 
 def _begins_with_start(death: Death) -> bool:

@@ -28,6 +28,9 @@ MAX_LINES = 80
 """Lines of one message."""
 MIN_FULL = 3
 """Lines that end in the last column before a width is believed; of a usual one, one less."""
+MIN_CLEAR = 6
+"""Lines that end in one column before it is believed beside longer ones."""
+_CANDIDATES = 3
 USUAL = frozenset({80, 100, 120, 132, 160, 200})
 BEGINNING = 8
 """Characters by which further headers are told: those of a collector that `_HEADER` does not know."""
@@ -69,22 +72,38 @@ def unfolded(head: Head, data: bytes) -> bytes | None:
 def _terminal_width(lines: Sequence[str]) -> int:
     """The column at which all long lines end, 0 when they do not.
 
-    What tells a fold from lines that happen to be equally long: the line behind has no header, and goes on with text.
+    A few may go on beyond it, where many end there: who copies a screen types lines of their own above and below.
     """
     lines = _copied(lines)
     lengths = Counter(len(line) for line in lines)
     width = max(lengths, default=0)
     least = MIN_FULL - 1 if width in USUAL else MIN_FULL
-    if not NARROWEST <= width <= WIDEST or lengths[width] < least:
-        return 0
+    if lengths[width] >= least and _is_folded_at(lines, width, 0.85):
+        return width
+    plain = Counter(len(line) for line in lines if line[:1] not in "|+") if "\x1b" not in "".join(lines) else Counter()
+    for width, times in plain.most_common(_CANDIDATES):
+        longer = sum(others for length, others in lengths.items() if length > width)
+        if times >= MIN_CLEAR and longer <= times / 3 and _is_folded_at(lines, width, 0.75):
+            return width
+    return 0
+
+
+def _is_folded_at(lines: Sequence[str], width: int, share: float) -> bool:
+    """Whether a terminal's last column was the `width`, as so many of the lines behind the full ones show.
+
+    What tells a fold from lines that happen to be equally long: the line behind has no header, and goes on with text.
+    """
+    if not NARROWEST <= width <= WIDEST:
+        return False
     own = _beginnings(lines, width)
     behind = [lines[i + 1] for i, line in enumerate(lines[:-1]) if len(line) == width]
     on = sum(bool(line.strip()) and not line[:2].isspace() and not _is_headed(line, own) for line in behind)
     headers = sum(_is_headed(line, own) for line in lines)
     framed = sum(line[:1] in "|+" for line in behind)
-    enough = on >= 0.85 * len(behind) >= least * 0.85
+    least = MIN_FULL - 1 if width in USUAL else MIN_FULL
+    enough = on >= share * len(behind) >= least * share
     folded = enough and headers >= 0.1 * len(lines) and headers >= 2 and not framed
-    return width if folded and not _breaks_at_words(lines, width) else 0
+    return folded and not _breaks_at_words(lines, width)
 
 
 def _breaks_at_words(lines: Sequence[str], width: int) -> bool:
