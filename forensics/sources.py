@@ -164,6 +164,9 @@ _OWNERS = tuple(
         rf"(?:^|/)pods/(?P<namespace>[a-z0-9-]+)_(?P<pod>[a-z0-9.-]+?)(?:_(?P<pod_uid>{_UID}))?/(?P<container>[a-z0-9-]+)\.log",
         # Run:ai: <pod>_<container>.log
         rf"(?:^|/)(?P<pod>{_GENERATED})_(?P<container>[a-z0-9-]+?)(?:[-_.]previous)?\.(?:log|txt)",
+        # what kubectl told of one pod, in a file that people named after it; pods of DaemonSets have no hash
+        rf"(?:^|/)(?P<pod>[a-z][a-z0-9-]*-{_SAFE}{{5}})[-_.](?:describe|status|state|events)\b[^/]*$",
+        rf"(?:^|/)(?:describe|status|state|events)[-_](?:pod[-_])?(?P<pod>[a-z][a-z0-9-]*-{_SAFE}{{5}})\.\w+$",
         # folders of nodes
         r"(?:^|/)nodes/(?P<host>[a-z0-9][a-z0-9.-]*)/",
     )

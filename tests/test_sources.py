@@ -49,7 +49,10 @@ PATHS = {
     f"ml/{POD}/2026-11-29.log": {"pod": POD},
     "nodes/gpu-node-7/dmesg.txt": {"host": "gpu-node-7"},
     f"var/lib/docker/containers/{CID}/{CID}-json.log": {"container_id": CID},
+    "kubectl/fluent-bit-x2k4p-describe.txt": {"pod": "fluent-bit-x2k4p"},
+    "describe_pod_fluent-bit-x2k4p.txt": {"pod": "fluent-bit-x2k4p"},
     # names that only look like one of these
+    "gpu-nodes-describe.txt": {},
     "incident-2026-11-29_10_11_12/logs/vllm.log": {},
     "incident-20251118-gpu07/engine.log": {},
     "host_service_logs/masters/kubelet_service.log": {},

@@ -134,6 +134,7 @@ DERIVED: dict[str, Derived] = {
                 "kill_node",
                 "kill_node_allocatable",
                 "kill_unit_limit",
+                "kill_job_limit",
                 "kill_unknown_limit",
                 "killed_while_starting",
                 "probe_kill_loading",

@@ -255,7 +255,7 @@ def _in_time(case: Case, death: Death, finding: Finding, owned: bool) -> str:
     if finding.event.kind == "pod_status" and owned and _ends_again(case, death):
         return "after"  # a pod's phase, and why it has it, tell of its last end
     if not death.time_s or finding.time.utc_s is None:
-        return ""
+        return _in_printed_time(death, finding, owned)
     begin, end = window(death, owned)
     begin = min(begin, death.time_s - LONG_BEFORE_S) if finding.signature in LASTING else begin
     earliest, latest = _span(finding.time, death.time_s)
@@ -264,6 +264,18 @@ def _in_time(case: Case, death: Death, finding: Finding, owned: bool) -> str:
     if latest < begin:
         return "before"
     return "after" if earliest > end else ""
+
+
+def _in_printed_time(death: Death, finding: Finding, owned: bool) -> str:
+    """The same by the seconds that one clock printed, where nothing ties it to UTC: a ring buffer holds weeks."""
+    own = {stamp.layer: stamp.seconds for stamp in finding.event.stamps if stamp.form is StampForm.BOOT}
+    told = (s for e in death.witnesses if e.locator.source == finding.locator.source for s in e.stamps)
+    apart = [own[s.layer] - s.seconds for s in told if s.form is StampForm.BOOT and s.layer in own]
+    if not apart:
+        return ""
+    if max(apart) < -(LONG_BEFORE_S if owned else NODE_BEFORE_S):
+        return "before"
+    return "after" if min(apart) > (AFTER_S if owned else NODE_AFTER_S) else ""
 
 
 def _ends_again(case: Case, death: Death) -> bool:

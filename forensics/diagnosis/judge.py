@@ -297,12 +297,25 @@ def _is_explained_below(head: Finding, ground: Sequence[Finding]) -> bool:
 
 
 def _begins(onset: Finding, moment: Sequence[Finding]) -> bool:
-    """True for a line of the witness that tells the cause itself, from the same moment."""
+    """True for a line of the witness that tells the cause itself: from the same moment, or the head of its report."""
     return any(
         onset.event.channel == f.event.channel
-        and (onset.time.utc_s is None or f.time.utc_s is None or abs(onset.time.utc_s - f.time.utc_s) <= ONSET_S)
+        and (_heads(onset, f) if _is_in_report(onset, f) else _at_once(onset, f))
         for f in moment
     )
+
+
+def _is_in_report(onset: Finding, finding: Finding) -> bool:
+    return "report_line" in finding.event.fields and onset.locator.source == finding.locator.source
+
+
+def _heads(onset: Finding, finding: Finding) -> bool:
+    return bool(finding.event.fields["report_line"] == onset.locator.line)
+
+
+def _at_once(one: Finding, other: Finding) -> bool:
+    a, b = one.time.utc_s, other.time.utc_s
+    return a is None or b is None or abs(a - b) <= ONSET_S
 
 
 def _led_to(onset: Finding, ground: Sequence[Finding]) -> bool:

@@ -18,8 +18,6 @@ from .placing_kills import KILL_S, Log
 
 _RUN_WORDS = lazy_regex(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
 """Words by which people tell the runs of one container apart."""
-_STREAM_WORDS = lazy_regex(r"(?i)(?<=[-_.])(?:std)?(?:out|err)(?=[-_.]|$)")
-"""Endings of a job's, or a supervisor's, two streams: `slurm-4711.out` and `.err`, `vllm-stderr.log`."""
 _SHORT_ID = 12
 SETTLED_S = 60.0
 """Logs of one container, of its ranks or streams, begin and end within this time of each other."""
@@ -347,7 +345,7 @@ def _join_rotated(entities: Entities, placed: Sequence[str], left: Sequence[str]
     for source in (*placed, *left):
         log = pieces[source][0] if source in pieces else source
         folder, _, name = log.rpartition("/")
-        service = f"{folder}/{_STREAM_WORDS.sub('', _RUN_WORDS.sub('', name))}"
+        service = f"{folder}/{pod_names.without_stream(_RUN_WORDS.sub('', name))}"
         known = services.setdefault(service, source)
         if known != source and source in left:
             entities.join(f"file:{known}", f"file:{source}", "file_name")

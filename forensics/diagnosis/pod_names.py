@@ -14,6 +14,8 @@ _FILE_NOISE = lazy_regex(
     r"(?:^|[-_.])(?:previous|prev|current|curr|logs?|kubectl|pod|container|txt|gz|zst|old|new|first|last|run|node|saved|from|start(?:up)?|archive|\d+)(?=[-_.!]|$)",
     regex.IGNORECASE,
 )
+_STREAM_WORDS = lazy_regex(r"(?i)(?<=[-_.])(?:std)?(?:out|err)(?=[-_.]|$)")
+"""Endings of a job's, or a supervisor's, two streams: `slurm-4711.out` and `.err`, `vllm-stderr.log`."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
 
 
@@ -53,6 +55,18 @@ def replica_in(source: str, pods: Iterable[str]) -> str:
         if found := regex.search(rf"(?<![a-z0-9]){regex.escape(workload)}-{REPLICA}(?![a-z0-9])", base):
             return f"pod:{found[0]}"
     return ""
+
+
+def without_stream(name: str) -> str:
+    """A file's name without what tells a program's output from its errors."""
+    return _STREAM_WORDS.sub("", name)
+
+
+def stream_of(path: str) -> str:
+    """The path without that, of a file that holds one of two streams; empty for any other."""
+    folder, slash, name = path.rpartition("/")
+    bare = without_stream(name)
+    return f"{folder}{slash}{bare}" if bare != name else ""
 
 
 def _bears(file: str, name: str) -> bool:

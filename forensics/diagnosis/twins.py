@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..model import Event
 from .model import Life, Phase
+from .pod_names import stream_of
 
 SAME_START_S = 3.0
 
@@ -18,8 +20,11 @@ def merge(lives: Iterable[Life]) -> Iterator[Life]:
         by_entity.setdefault(life.entity, []).append(life)
     for entity in sorted(by_entity):
         kept: list[Life] = []
+        runs = Counter(life.start.locator.source for life in by_entity[entity])
         for life in sorted(by_entity[entity], key=_order):
-            twin = next((i for i, other in enumerate(kept) if _same(other, life)), None)
+            single = runs[life.start.locator.source] == 1
+            others = [_same(o, life) or (single and runs[o.sources[0]] == 1 and _are_streams(o, life)) for o in kept]
+            twin = next((i for i, same in enumerate(others) if same), None)
             if twin is None:
                 kept.append(life)
             else:
@@ -42,6 +47,13 @@ def _same(one: Life, other: Life) -> bool:
     if abs(a - b) <= SAME_START_S:
         return True
     return min(c, d) - max(a, b) > SAME_START_S
+
+
+def _are_streams(one: Life, other: Life) -> bool:
+    """True for what one job wrote into its two files, where one has no times, as what Python says of a crash."""
+    undated = {life.start.time.utc_s is None and life.end.time.utc_s is None for life in (one, other)}
+    names = {stream_of(life.start.locator.source) for life in (one, other)}
+    return True in undated and len(names) == 1 and "" not in names
 
 
 def _printed(event: Event) -> float | None:

@@ -31,13 +31,15 @@ _OF_JOBS = "slurmstepd.scope"
 
 
 def owner_kind(path: str) -> str:
-    """Whose limit a cgroup is: `container`, `pod`, `qos`, `kubepods`, `user`, `unit` or `other`."""
+    """Whose limit a cgroup is: `container`, `pod`, `job`, `qos`, `kubepods`, `user`, `unit` or `other`."""
     parts = [part for part in path.split("/") if part]
     for part in reversed(parts):
         if _container_id(part):
             return "container"
         if _POD.fullmatch(part):
             return "pod"
+        if _JOB.fullmatch(f"/{part}") and "slurm" in path:
+            return "job"
         if _KUBEPODS.fullmatch(part):
             return "kubepods"
         if _QOS.fullmatch(part) and "kubepods" in path:

@@ -130,7 +130,7 @@ def _page_kib(own: lines.Task | None, fields: dict[str, Any]) -> int | None:
 
 
 def oom_scope(fields: dict[str, Any]) -> str:
-    """Whose limit was hit: `container`, `pod`, `qos`, `kubepods`, `unit`, `user`, `node`, `cpuset`, `other`.
+    """Whose limit was hit: `container`, `pod`, `job`, `qos`, `kubepods`, `unit`, `user`, `node`, `cpuset`, `other`.
 
     Empty when the report does not say. A limit of a QoS class or of all pods is the node's shortage,
     formally a cgroup's.

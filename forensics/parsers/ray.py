@@ -20,6 +20,8 @@ from .log import MAX_RECORD_CHARS, Assembled, Dialect, event_of
 from .records import Record
 
 MAX_KILL_LINES = 80
+_HEAD, MAX_HEAD_LINES = "Killing worker with task", 3
+"""How the raylet begins the message up to 2.54, with its stamp; what was used stands below a blank line."""
 _OPENING = lazy_re(
     r"(?:.*\bworker\(s\) were killed due to the node running low on memory"
     r"|Killing \d+ worker\(s\), kill details: |Memory on the node \(IP: )"
@@ -59,9 +61,10 @@ def join_kills(records: Sequence[Record], source: str, taken: frozenset[int] = f
     events: list[Event] = []
     used: set[int] = set()
     kill: _Kill | None = None
+    head: Record | None = None
 
     def close() -> None:
-        if kill is not None and (len(kill.texts) > 1 or kill.users):
+        if kill is not None and (len(kill.texts) > 1 or kill.users or len(kill.used) > 1):
             events.append(_event(kill, source))
             used.update(kill.used)
 
@@ -77,9 +80,14 @@ def join_kills(records: Sequence[Record], source: str, taken: frozenset[int] = f
         if kill is not None and _PART.match(text):
             kill.texts.append(text.strip())
             _take(kill, record)
+        elif text.startswith(_HEAD) and "Memory on " not in text:
+            close()
+            kill, head = None, record
         elif (text.startswith("Memory on ") or "worker(s)" in text) and _OPENING.match(text):
             close()
-            kill = _Kill(record, [text.strip()], record.line, [record.line])
+            headed = head is not None and not record.stamps and record.line - head.line <= MAX_HEAD_LINES
+            first = head if head is not None and headed else record
+            kill = _Kill(first, [text.strip()], record.line, sorted({first.line, record.line}))
             kill.in_users = text.rstrip().endswith((_USERS, f"{_USERS}:"))  # up to 2.54 in the same line
         elif kill is not None and text.startswith(_USERS):
             kill.in_users = True
@@ -144,6 +152,7 @@ def refine(event: Event) -> Event:
 
 
 ANCHORS = (
+    _HEAD,
     "killed due to the node running low on memory", "worker(s), kill details:", "Memory on the node (IP: ",
     "OOM kill reason: ", "Selected to kill: (", "Ray killed ", _USERS, "killed due to memory pressure (OOM)",
     "System memory low at node", "Reporting worker exit", "Worker exit type: ",

@@ -239,6 +239,30 @@ def test_units_own_their_syslog_identifier(b: ModuleType) -> None:
     assert case.entities.of(kubelet) == ""
 
 
+@pytest.mark.parametrize(("others", "owner"), [((), "unit:vllm@chat"), (("vllm@code",), "file:journal")],
+                         ids=["the only instance", "one of two"])  # fmt: skip
+def test_a_template_speaks_for_its_only_instance(b: ModuleType, others: tuple[str, ...], owner: str) -> None:
+    """`vllm@chat.service` runs a program called `vllm`."""
+    w = b.World()
+    for n, unit in enumerate(("vllm@chat", *others)):
+        w.add("journal", n, f"{unit}.service: Main process exited, code=killed, status=9/KILL", "unit_exit", "systemd",
+              Scope(unit=f"{unit}.service"), code="killed", status=9)  # fmt: skip
+    own = w.add("journal", 9, "Application startup complete.", ident="vllm")
+    assert w.case().entities.of(own) == owner
+
+
+@pytest.mark.parametrize(("runs", "lives"), [(1, 1), (2, 3)])
+def test_two_streams_of_one_job_are_one_run(b: ModuleType, runs: int, lives: int) -> None:
+    """Python and Slurm print no times into the second one; beside a log of several runs nobody knows whose it is."""
+    w = b.World()
+    for n in range(runs):
+        w.start("slurm-4711.out", 600.0 * n, ready=False)
+        w.fail("slurm-4711.out", 600.0 * n + 90, frames=b.LOADING)
+    w.add("slurm-4711.err", None, "torch.OutOfMemoryError: CUDA out of memory.", level="")
+    w.add("slurm-4711.err", None, "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0.", level="")
+    assert len(w.case().lives) == lives
+
+
 def test_runs_of_one_log_are_one_service(b: ModuleType) -> None:
     """`…-previous` beside `…-current`, and pieces of a rotated log; two services in one folder stay two."""
     w = b.World()

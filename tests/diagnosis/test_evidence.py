@@ -183,6 +183,42 @@ def test_a_journal_holds_more_than_the_engine(b: ModuleType) -> None:
     assert w.diagnosis().verdict.cause.id == "external_sigkill"
 
 
+@pytest.mark.parametrize(("worked", "cause"), [(300, "gpu_hardware"), (1900, "external_sigkill")],
+                         ids=["stood since", "worked on"])  # fmt: skip
+def test_a_fault_of_which_the_end_came_late(b: ModuleType, worked: int, cause: str) -> None:
+    """The GPU was lost, and the engine stood for half an hour until somebody killed it."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", worked)
+    w.add("dmesg", 310, "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+          "xid", "kernel", xid=79)  # fmt: skip
+    w.add("syslog", 2000, "ann : TTY=pts/2 ; PWD=/ ; USER=root ; COMMAND=/usr/bin/kill -9 40122", channel="host")
+    w.add("a", 2001, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR")
+    assert w.diagnosis().verdict.cause.id == cause
+
+
+def boot(seconds: float) -> RawStamp:
+    return RawStamp(StampForm.BOOT, "dmesg", seconds, 1e-6)
+
+
+def test_a_ring_buffer_that_nothing_ties_to_utc(b: ModuleType) -> None:
+    """Its own seconds tell that a failed allocation of twenty minutes before has nothing to do with the kill, and which
+    report is the kill's."""
+    w = b.World()
+    for number, seconds, comm in ((1, 100.0, "ruby"), (40, 9000.0, "node_exporter")):
+        invoked = w.add("dmesg", None, f"{comm} invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0", channel="kernel",
+                        line=number)  # fmt: skip
+        w.events[-1] = replace(invoked, stamps=(boot(seconds),))
+    failed = w.add("dmesg", None, "kworker/u256:7: page allocation failure: order:5, mode:0x40dc0", channel="kernel", line=30)
+    w.events[-1] = replace(failed, stamps=(boot(7700.0),))
+    kill = w.kill("dmesg", None, "node", report_line=40)
+    w.events[-1] = replace(kill, stamps=(boot(9000.1),))
+    found = w.diagnosis()
+    assert found.verdict.cause.id == "host_oom.node"
+    assert found.first_cause.event.text.startswith("node_exporter")
+    assert "kernel.page_allocation_failure" not in {f.signature for f in found.incidents[0].hypotheses[0].evidence}
+
+
 def test_a_survived_error_is_no_evidence(b: ModuleType) -> None:
     """The run went on for an hour."""
     w = world(b)

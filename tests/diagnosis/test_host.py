@@ -18,6 +18,7 @@ from forensics.report import text
         ("pod", "kill_pod_limit", "host_oom.container_limit"),
         ("unit", "kill_unit_limit", "host_oom.container_limit"),
         ("user", "kill_unit_limit", "host_oom.container_limit"),
+        ("job", "kill_job_limit", "host_oom.container_limit"),
         ("node", "kill_node", "host_oom.node"),
         ("cpuset", "kill_node", "host_oom.node"),
         ("kubepods", "kill_node_allocatable", "host_oom.node"),

@@ -345,3 +345,13 @@ def test_a_controller_is_no_engine() -> None:
     assert (told.channel, told.scope.host) == ("host", "gpu-node-7")
     assert told.text == "initiating delete controller=interruption messageKind=spot_interrupted"
     assert peel(head + ',"processName":"APIServer"}').channel == "engine"
+
+
+def test_the_logs_of_nomad_and_consul() -> None:
+    """go-hclog indents on a terminal; a word in brackets behind a stamp is anybody's."""
+    record = peel("    2026-11-29T22:24:17.000+0100 [INFO]  client.driver_mgr.docker: started container: driver=docker")
+    assert (record.text, record.channel, record.level, record.logger) == (
+        "started container: driver=docker", "runtime", "INFO", "client.driver_mgr.docker")  # fmt: skip
+    assert (record.stamps[0].form, record.stamps[0].seconds) == (StampForm.INSTANT, AT)
+    assert peel("2026-11-29T22:24:17.000+0100 [INFO] Nobody calls a logger so: x").channel == ""
+    assert peel("2026-11-29T21:24:17Z stdout F     2026-11-29T22:24:17.000+0100 [INFO]  agent: joined").channel == "container"

@@ -361,6 +361,9 @@ def test_paths_and_their_owners() -> None:
     for path in ("/lxc/104", "/lxc/104/ns", "/lxc.payload.web", "/lxc.payload/web"):
         assert owner_kind(path) == "container"
     assert owner_kind("/lxc") == "other"
+    assert owner_kind("/slurm/uid_1001/job_4711/step_0") == "job"
+    assert owner_kind("/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0") == "job"
+    assert owner_kind("/system.slice/render.service/job_4711") == "unit"
 
 
 @pytest.mark.parametrize(

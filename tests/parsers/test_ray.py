@@ -44,6 +44,16 @@ def test_a_kill_is_one_event() -> None:
     assert kill.fields["node_id"] == NODE
 
 
+def test_an_older_kill_begins_with_its_stamp() -> None:
+    """Up to 2.54 the raylet prints a stamp, the task, a blank line, and then what was used."""
+    head = "[2025-02-27 16:04:50,590 I 214 214] (raylet) node_manager.cc:3016: Killing worker with task {Type=ACTOR_TASK}"
+    used = f"""Memory on the node (IP: 10.0.9.32, ID: {NODE}) where the task (actor ID: d3b0, name=RayWorkerWrapper.__init__, \
+pid=9, memory used=61.92GB) was running was 380.21GB / 400.00GB (0.95), which exceeds the memory usage threshold of 0.95."""
+    (kill,) = read_text(f"{head}\n\n{used}\n", "raylet.out", "ray").events
+    assert (kill.locator.line, kill.locator.line_end, kill.text) == (1, 3, used)
+    assert kill.stamps[0].form is StampForm.LOCAL
+
+
 def test_the_driver_tells_the_same_kill() -> None:
     """Older wording: the exception, then the node, raw in the engine's output."""
     text = f"""INFO 11-29 21:20:00 [a.py:1] serving

@@ -45,6 +45,14 @@ def test_a_terminal_breaks_at_its_last_column(width: int) -> None:
     assert [line for line in joined.split("\n") if line] == LOG.splitlines()
 
 
+def test_what_people_type_beside_a_screen_may_be_longer() -> None:
+    """A chat line has a header too; it was not copied from the screen."""
+    said = "[Tue 14 Oct 2025 16:22] Ann: it fails on the old box, and yesterday the same command ran on the new one"
+    joined = unfolded(f"{said}\n\n{folded(60)}\n{said}\n")
+    assert joined is not None
+    assert [line for line in joined.split("\n") if line] == [said, *LOG.splitlines(), said]
+
+
 @pytest.mark.parametrize("quote", ["", "> > ", "   "])
 def test_a_mail_breaks_between_words(quote: str) -> None:
     """An error that was broken at words is one line again, with and without quotation marks."""

@@ -31,6 +31,7 @@ _KILL = {
     "node": "kill_node",
     "cpuset": "kill_node",
     "unit": "kill_unit_limit",
+    "job": "kill_job_limit",
     "user": "kill_unit_limit",
 }
 

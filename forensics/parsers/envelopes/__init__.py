@@ -19,6 +19,7 @@ from .container import (
     cri,
     gitlab_section,
     go_log,
+    hclog,
     iso_prefix,
     klog,
     kubectl_prefix,
@@ -67,6 +68,7 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
     ("ray", ray),
     ("journal-iso", journal_iso),
     ("slurm-daemon", slurm_daemon),
+    ("hclog", hclog),
     ("iso", iso_prefix),
     ("journal-monotonic", journal_monotonic),
     ("dmesg", dmesg),
@@ -103,6 +105,7 @@ ENVELOPES: tuple[tuple[str, Callable[[str], Layer | None]], ...] = (
 _BEGINS = {
     "json": r"[{\x1ed]", "labels": r"\{", "kubectl-prefix": r"\[", "cri": r"[\p{Nd}\p{No}]", "compose": r"[a-zA-Z0-9]",
     "dmesg-iso": r"[\d<a-z]", "rfc5424": "<", "ray": r"[\[\dDIWEC]", "journal-iso": r"[\p{Nd}\p{No}]",
+    "hclog": r"[ \d]",
     "iso": r"[\[\p{Nd}\p{No}]", "journal-monotonic": r"\[", "dmesg-ctime": r"[\[<a-z]", "dmesg-minute": r"[\[<a-z]",
     "dmesg-delta": r"[\[<a-z]", "dmesg-names": "[a-z]", "kmsg": r"[\d ]", "journal-short": r"[<\p{L}\d ]",
     "kernel-unstamped": "[A-Za-z0-9]",

@@ -196,3 +196,19 @@ def logrus(text: str) -> Layer | None:
         return None
     rest = found["rest"].replace('\\"', '"').removeprefix('"')
     return Layer(rest, stamps.iso(found["stamp"], "runtime"), "runtime", level=found["level"].upper())
+
+
+_HCLOG = lazy_re(
+    r" {0,8}(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?:Z|[+-]\d{4})) "
+    r"\[(?P<level>TRACE|DEBUG|INFO|WARN|ERROR) ?\] {1,2}(?P<logger>[a-z][\w.-]{0,80}): (?P<rest>.*)",
+    re.DOTALL,
+)
+
+
+def hclog(text: str) -> Layer | None:
+    """`    2026-11-29T21:25:17.123+0100 [INFO]  client.driver_mgr: …` of Nomad, Consul and their kin (go-hclog)."""
+    found = _HCLOG.match(text) if "] " in text[:48] else None
+    if not found:
+        return None
+    stamp = stamps.iso(found["stamp"], "runtime")
+    return Layer(found["rest"], stamp, "runtime", level=found["level"], logger=found["logger"])
