@@ -16,8 +16,6 @@ from . import pod_names, sidecars
 from .entities import CLUSTER_NAME, ENGINE_CHANNELS, LOG_CHANNELS, NO_ENGINE, Entities, may_run_engine, names_of, stated
 from .placing_kills import KILL_S, Log
 
-_RUN_WORDS = lazy_regex(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
-"""Words by which people tell the runs of one container apart."""
 _SHORT_ID = 12
 SETTLED_S = 60.0
 """Logs of one container, of its ranks or streams, begin and end within this time of each other."""
@@ -338,14 +336,15 @@ def _outlives(log: Log, end: float) -> bool:
 def _join_rotated(entities: Entities, placed: Sequence[str], left: Sequence[str]) -> None:
     """Give the logs that are left to the service of their siblings.
 
-    Such are the pieces of a rotated log, `…-previous` beside `…-current`, and standard output beside the errors.
+    Such are the pieces of a rotated log, `…-previous` beside `…-current`, standard output beside the errors, and the
+    first lines of a log beside its last ones.
     """
     pieces = rotation_of([*placed, *left])
     services: dict[str, str] = {}
     for source in (*placed, *left):
         log = pieces[source][0] if source in pieces else source
         folder, _, name = log.rpartition("/")
-        service = f"{folder}/{pod_names.without_stream(_RUN_WORDS.sub('', name))}"
+        service = f"{folder}/{pod_names.log_of(name)}"
         known = services.setdefault(service, source)
         if known != source and source in left:
             entities.join(f"file:{known}", f"file:{source}", "file_name")

@@ -14,6 +14,13 @@ _FILE_NOISE = lazy_regex(
     r"(?:^|[-_.])(?:previous|prev|current|curr|logs?|kubectl|pod|container|txt|gz|zst|old|new|first|last|run|node|saved|from|start(?:up)?|archive|\d+)(?=[-_.!]|$)",
     regex.IGNORECASE,
 )
+_RUN_WORDS = lazy_regex(r"(?i)(?:^|[-_.])(?:previous|prev|current|curr)(?=[-_.!]|$)")
+"""Words by which people tell the runs of one container apart."""
+_CUT_WORDS = lazy_regex(
+    r"(?i)(?:^|[-_.])(?:head|tail|boot|start(?:up)?|begin(?:ning)?|first|last|end)(?:[-_.]of)?(?=[-_.]|$)[-_]?"
+    r"|(?<=\.(?:out|err|log))\.txt$"
+)
+"""Words by which people tell the two ends of one log apart."""
 _STREAM_WORDS = lazy_regex(r"(?i)(?<=[-_.])(?:std)?(?:out|err)(?=[-_.]|$)")
 """Endings of a job's, or a supervisor's, two streams: `slurm-4711.out` and `.err`, `vllm-stderr.log`."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
@@ -57,15 +64,23 @@ def replica_in(source: str, pods: Iterable[str]) -> str:
     return ""
 
 
-def without_stream(name: str) -> str:
-    """A file's name without what tells a program's output from its errors."""
-    return _STREAM_WORDS.sub("", name)
+def log_of(name: str) -> str:
+    """A log's name without what tells its runs, its streams and its pieces apart: `vllm_boot.log` → `vllm.log`."""
+    whole = name
+    for words in (_CUT_WORDS, _RUN_WORDS, _STREAM_WORDS):
+        whole = words.sub("", whole)
+    return whole if regex.search(r"\p{L}{2}", whole.partition(".")[0]) else name
+
+
+def tells_run(path: str) -> bool:
+    """True for a file that bears such a word: `chat-previous.log`."""
+    return _RUN_WORDS.search(path.rpartition("/")[2]) is not None
 
 
 def stream_of(path: str) -> str:
     """The path without that, of a file that holds one of two streams; empty for any other."""
     folder, slash, name = path.rpartition("/")
-    bare = without_stream(name)
+    bare = _STREAM_WORDS.sub("", name)
     return f"{folder}{slash}{bare}" if bare != name else ""
 
 

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ..model import Event
+from ..model import Event, Role
 from .model import Life, Phase
-from .pod_names import stream_of
+from .pod_names import stream_of, tells_run
 
 SAME_START_S = 3.0
+CUT_S = 120.0
+"""A log that ends so soon after the service is ready was cut there."""
 
 
 def merge(lives: Iterable[Life]) -> Iterator[Life]:
@@ -29,7 +31,36 @@ def merge(lives: Iterable[Life]) -> Iterator[Life]:
                 kept.append(life)
             else:
                 kept[twin] = _united(kept[twin], life)
-        yield from kept
+        yield from _with_beginnings(kept)
+
+
+def _with_beginnings(lives: Iterable[Life]) -> Iterator[Life]:
+    """Lives in order of time; one whose log somebody cut, into its first lines and its last ones, is one."""
+    before: Life | None = None
+    for life in lives:
+        if before is not None and _goes_on(before, life):
+            told = (finding for finding in before.findings if finding.role is Role.CONTEXT)
+            before = replace(
+                life, sources=(*life.sources, *before.sources), ready=life.ready or before.ready, from_start=True,
+                phase=max(life.phase, before.phase, key=tuple(Phase).index), findings=(*told, *life.findings),
+            )  # fmt: skip
+            continue
+        if before is not None:
+            yield before
+        before = life
+    if before is not None:
+        yield before
+
+
+def _goes_on(before: Life, life: Life) -> bool:
+    """True for a run that a file shows up to its readiness only, and another one from some later line on."""
+    ready, end = (event.time.utc_s if event is not None else None for event in (before.ready, before.end))
+    cut = ready is not None and end is not None and end - ready <= CUT_S
+    ended = before.fatal is not None or before.crash is not None or before.shutdown is not None
+    named = any(map(tells_run, (*before.sources, *life.sources)))
+    return cut and before.from_start and not ended and not life.from_start and not named and (
+        before.sources[0] not in life.sources
+    )
 
 
 def _order(life: Life) -> tuple[float, str, int]:

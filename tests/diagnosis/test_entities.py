@@ -263,6 +263,24 @@ def test_two_streams_of_one_job_are_one_run(b: ModuleType, runs: int, lives: int
     assert len(w.case().lives) == lives
 
 
+@pytest.mark.parametrize(
+    ("names", "worked", "runs"),
+    [(("vllm_boot.log", "vllm.tail.log"), 0, 1), (("vllm_boot.log", "vllm.tail.log"), 900, 2), (("llm-previous.log", "llm.log"), 0, 2)],
+    ids=["cut when it was ready", "it had worked on", "a run of its own"],
+)
+def test_the_first_and_the_last_lines_of_a_log(b: ModuleType, names: tuple[str, str], worked: int, runs: int) -> None:
+    """Somebody saved them apart: one run, which began in the one and failed in the other."""
+    w = b.World()
+    w.start(names[0], 0)
+    if worked:
+        w.answer(names[0], worked)
+    w.answer(names[1], 7000)
+    w.fail(names[1], 7200)
+    lives = w.case().lives
+    assert len(lives) == runs
+    assert [life.from_start for life in lives if life.fatal is not None] == [runs == 1]
+
+
 def test_runs_of_one_log_are_one_service(b: ModuleType) -> None:
     """`…-previous` beside `…-current`, and pieces of a rotated log; two services in one folder stay two."""
     w = b.World()
