@@ -172,7 +172,8 @@ def summary(
     fault = not well and d.verdict.cause.id != "insufficient_evidence"
     if not well:
         when = _when(start_s, end_s, attempts, t)
-        doubts_s = [f.time.uncertainty_s for f in d.verdict.decisive] if start_s is not None else []
+        dated = [f.time for f in d.verdict.decisive if f.time.utc_s is not None] if start_s is not None else []
+        doubts_s = [time.uncertainty_s for time in dated]
         year, day = max(doubts_s, default=0.0) >= YEAR_S, min(doubts_s, default=0.0) >= DAY_S
         open_part = "when_year" if year else "when_day" if day else ""
         lines.append({"key": "when", "text": text.fill(t["summary"][open_part], {"when": when}) if open_part else when})
