@@ -18,7 +18,7 @@ from .health import broke_before_stop, outlived
 from .judge import Judged, assemble, judge
 from .model import Confidence, Death, Incident, Life
 from .raised import raised
-from .rules import serving
+from .rules import refusals, serving
 from .rules.series import rising
 
 INTERNAL_ERROR = 500
@@ -227,7 +227,7 @@ def _as_an_end(case: Case, life: Life, raised: Event) -> Incident | None:
 
 def _refused(case: Case) -> Incident | None:
     """Requests that the server answered with a refusal, or messages that say why."""
-    found = serving.refusals(case)
+    found = refusals.found(case)
     return _alone(case, "request_rejected", found, case.entities.of(found[0].event)) if found else None
 
 

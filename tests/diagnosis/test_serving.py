@@ -214,3 +214,19 @@ def test_one_request_refused_by_a_busy_engine(b: ModuleType, reports: int, cause
     w.answer("a", 100.1, 400)
     w.answer("a", 110)
     assert w.diagnosis().verdict.cause.id == cause
+
+
+@pytest.mark.parametrize(("tokens", "cause"), [(0.0, "engine_timeout"), (90.0, "external_sigkill")],
+                         ids=["it stood still", "it worked"])  # fmt: skip
+def test_what_somebody_killed_was_stuck_already(b: ModuleType, tokens: float, cause: str) -> None:
+    """Ten minutes of requests without a token, then a kill by hand: the kill is what followed."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 290)
+    moments = [300.0 + 10 * n for n in range(60)]
+    w.series("requests_running", [(moment, 12.0) for moment in moments], "a", first_line=100)
+    for name in ("generation_tokens_per_s", "prompt_tokens_per_s"):
+        w.series(name, [(moment, tokens) for moment in moments], "a", first_line=100)
+    w.add("syslog", 920, "ann : TTY=pts/2 ; PWD=/ ; USER=root ; COMMAND=/usr/bin/kill -9 40122", channel="host")
+    w.add("a", 921, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR", line=200)
+    assert w.diagnosis().verdict.cause.id == cause

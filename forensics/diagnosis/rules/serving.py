@@ -2,20 +2,17 @@
 
 A standstill is told by the engine's own reports (requests run, no token moves) or by waits between its processes that
 do not end; a queue, by requests that wait for many minutes without becoming fewer. What went over by itself within
-minutes is a big prefill or a compilation, and no trouble. What follows an order to stop tells nothing. Requests that
-were refused are their senders' trouble.
+minutes is a big prefill or a compilation, and no trouble. What follows an order to stop tells nothing. Of requests that
+were refused tells `refusals`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any
 
 from ...model import Event, Finding, Samples, Scope
-from ...regexes import lazy_regex
-from .. import trends
+from .. import evidence, trends
 from ..case import Case, conclude
 from ..model import Death, Life
 from .engine import HANG_WAITS
@@ -23,6 +20,11 @@ from .series import LONG_QUEUE
 
 TIMEOUTS = ("vllm.rpc_timeout", "vllm.v0_engine_timeout")
 """Words of an engine that waited for its workers, and gave up."""
+BY_HAND = (
+    "host.operator_kill", "host.operator_stop", "host.typed_kill", "runtime.docker_kill", "systemd.stop_timeout",
+    "supervisord.stop_killed",
+)  # fmt: skip
+"""Who ended it is no probe, which asks whether it is well, but a person, or a supervisor that a person told to."""
 WAIT = "vllm.shm_broadcast_wait"
 STALL_S = 180.0
 """Requests that run so long without a token are stuck, where nothing moves until the end of the log."""
@@ -39,39 +41,8 @@ MANY_SHARE = 0.02
 """Of the answers, or of the lines of a log: a busy server refuses, or fails, a few requests every day."""
 LONG_LOG = 200
 """In a log of fewer lines every refusal counts: somebody cut it out because of them."""
-MANY_ANSWERS = 10
-"""Not where nothing says why, and for each of one or two so many others were answered: a slip of some client."""
-MANY_BESIDE_MESSAGES = 25
-"""Where a message says why, from so many on: of a short log the scan sees the answers among the last lines at least."""
-REFUSALS = (
-    "vllm.context_length_exceeded",
-    "vllm.request_bad",
-    "vllm.request_too_big_for_kv",
-    "vllm.queue_full",
-    "tgi.overloaded",
-    "tgi.request_too_long",
-    "vllm.model_not_found",
-    "llamacpp.request_too_long",
-    "trtllm.request_too_long",
-    "sglang.request_too_long",
-)
-REFUSED = frozenset({400, 413, 422, 429})
-OF_CALLS = frozenset({"vllm.model_not_found"})
-"""Messages that say what was wrong with a call, not with what it asked for."""
-REFUSED_CALLS = frozenset({401, 403, 404, 405})
-"""Refusals of a call to the API, where there are several, or a message says why.
-
-One alone is a slip of somebody; of any other path they are somebody looking around, or a probe's wrong address.
-"""
-_CLIENTS = lazy_regex(
-    r"\bError code: \d{3} - |\b(?:openai|litellm|anthropic|httpx|aiohttp)\.[\w.]*(?:Error|Exception)\b"
-)
-"""How clients print the answer that they got: where the server speaks for itself, they only retell it."""
 NEAR_LINES = 40
 """An exception stands this close before the answer that it spoilt."""
-WORTH_TELLING = 0.1
-"""Less than this share of the refusals is not what they are about."""
-
 Row = tuple[int, float, float]
 """Place in reading order, Unix time, value."""
 _TOKENS = ("generation_tokens_per_s", "prompt_tokens_per_s")
@@ -82,6 +53,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     life = death.life
     lost = [f for f in life.findings if f.signature in TIMEOUTS and f.locator.order > life.last_sign] if life else []
     if life is None or not lost:
+        yield from _stood_until_killed(case, death)
         return
     place = lost[0].locator.order
     moved, standing = _standing_before(case, life, place)
@@ -94,11 +66,21 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         yield conclude("stood_still", began, fields, (lost[0],))
 
 
+def _stood_until_killed(case: Case, death: Death) -> Iterator[Finding]:
+    """A standstill that lasted until somebody stopped the run by hand: what they ended was stuck already."""
+    life = death.life
+    if life is None or all(evidence.objection(case, death, order) for order in case.named(*BY_HAND)):
+        return
+    for found, to_the_end in standstills(case):
+        if to_the_end and life.holds(found[0].event):
+            yield from found
+
+
 def _standing_before(case: Case, life: Life, order: int) -> tuple[int | None, list[Event]]:
     """Place of the last report of work before a place, if any, and the first one behind it that shows only requests."""
     beside = _by_log(case)
     moved, standing = list[int](), list[Event]()
-    for running in _columns(case, "requests_running"):
+    for running in columns_of(case, "requests_running"):
         tokens = _sums(column for column in beside[running.source, running.scope] if column.name in _TOKENS)
         rows = [row for row in _of(case, life, running) if row[0] < order]
         moving = max((n for n, row in enumerate(rows) if row[2] == 0 or tokens.get(row[0]) != 0.0), default=-1)
@@ -112,7 +94,7 @@ def _standing_before(case: Case, life: Life, order: int) -> tuple[int | None, li
 def standstills(case: Case) -> Iterator[tuple[tuple[Finding, ...], bool]]:
     """Evidence of an engine that stands still, and whether it is clear: it never moved again, with requests running."""
     beside = _by_log(case)
-    for column in _columns(case, "requests_running"):
+    for column in columns_of(case, "requests_running"):
         moved = [other for other in beside[column.source, column.scope] if other.name in _TOKENS]
         if any(other.name == "generation_tokens_per_s" for other in moved):
             yield from _stalls(case, column, moved)
@@ -143,10 +125,10 @@ def _waits(case: Case, life: Life) -> Iterator[tuple[tuple[Finding, ...], bool]]
     waits = [f for f in life.findings if f.signature == WAIT and f.locator.order < stop]
     if sum(f.event.count for f in waits) < HANG_WAITS or (life.ready is None and life.last_activity is None):
         return
-    own = [row for column in _columns(case, "requests_running") for row in _of(case, life, column)]
-    tokens = [column for name in _TOKENS for column in _columns(case, name)]
+    own = [row for column in columns_of(case, "requests_running") for row in _of(case, life, column)]
+    tokens = [column for name in _TOKENS for column in columns_of(case, name)]
     work = [place for column in tokens for place, _, value in _of(case, life, column) if value > 0]
-    answered = [e.locator.order for e in case.of_kind("access") if life.holds(e) and _is_answer(e)] if not own else []
+    answered = [e.locator.order for e in case.of_kind("access") if life.holds(e) and is_answer(e)] if not own else []
     progress = max((*work, *answered, life.ready.locator.order if life.ready is not None else 0))
     waits = [f for f in waits if f.locator.order > progress]
     count = sum(f.event.count for f in waits)
@@ -158,7 +140,7 @@ def _waits(case: Case, life: Life) -> Iterator[tuple[tuple[Finding, ...], bool]]
 def queues(case: Case) -> Iterator[tuple[Finding, ...]]:
     """Evidence of a queue that lasts and does not become shorter, whatever the cache holds."""
     beside = _by_log(case)
-    for waiting in _columns(case, "requests_waiting"):
+    for waiting in columns_of(case, "requests_waiting"):
         for rows in _by_run(case, waiting):
             short = max((n for n, row in enumerate(rows) if row[2] < LONG_QUEUE), default=-1)
             queue = rows[short + 1 :]
@@ -203,7 +185,7 @@ def spoilt(case: Case) -> Iterator[tuple[Finding, Life]]:
 
 def answered_before(case: Case, life: Life, place: Event) -> Event | None:
     """The last request that a run had answered before a line of its log; none when it had answered none."""
-    answers = (e for e in case.of_kind("access") if life.holds(e) and _is_answer(e))
+    answers = (e for e in case.of_kind("access") if life.holds(e) and is_answer(e))
     before = [e for e in answers if e.locator.order < place.locator.order]
     return max(before, key=lambda e: e.locator.order, default=None)
 
@@ -265,75 +247,13 @@ def _by_source(events: Iterable[Event]) -> dict[str, list[Event]]:
     return found
 
 
-def refusals(case: Case) -> tuple[Finding, ...]:
-    """Requests that the server answered with a refusal, or messages that say why."""
-    told = tuple(case.named(*REFUSALS))
-    messages = tuple(f for f in told if not _CLIENTS.search(f.event.text)) or told
-    answers = [event for event in case.of_kind("access") if event.fields.get("status") in REFUSED]
-    calls = [event for event in case.of_kind("access") if _is_refused_call(event)]
-    if any(f.signature in OF_CALLS for f in messages) or sum(event.count for event in calls) >= MANY:
-        answers += calls
-    total = max(sum(f.event.count for f in messages), sum(event.count for event in answers))
-    planned = any(death.graceful for death in case.deaths)  # a rollout or a stop is what the bundle is about
-    logs = {f.locator.source for f in messages} | {event.locator.source for event in answers}
-    lines = sum(s.lines for s in case.sources if s.path in logs)
-    rare = lines > LONG_LOG and (total < MANY or total < MANY_SHARE * lines)
-    others = MANY_BESIDE_MESSAGES if messages else MANY_ANSWERS
-    rare |= total < MANY and max(_answered(case, logs), _busy(case, logs)) >= others * total
-    if not total or planned or (rare and not any(_is_complaint(case, f) for f in told)):
-        return ()
-    counted = _statuses(answers, total)
-    place = messages[0].event if messages else next(e for e in answers if e.fields["status"] == counted["http_status"])
-    fields = {"requests_refused": total, **counted, **(messages[0].fields if messages else {})}
-    retold = [e for e in answers if messages and _is_just_before(e, place)]  # a client's word about the server's answer
-    return conclude("requests_refused", *((retold[-1], fields) if retold else (place, fields, messages[:1]))), *messages
-
-
-def _is_complaint(case: Case, message: Finding) -> bool:
-    """True for what a client printed, outside of the engines' logs: who adds that asks about these refusals."""
-    logs = {source for life in case.lives for source in life.sources}
-    return message.locator.source not in logs and _CLIENTS.search(message.event.text) is not None
-
-
-def _is_just_before(answer: Event, message: Event) -> bool:
-    a, b = answer.locator, message.locator
-    return a.source == b.source and b.order - a.order == 1
-
-
-def _answered(case: Case, logs: Collection[str]) -> int:
-    """How many requests were answered in some logs."""
-    return sum(event.count for event in case.of_kind("access") if event.locator.source in logs and _is_answer(event))
-
-
-def _busy(case: Case, logs: Collection[str]) -> int:
-    """How many reports of some logs show requests at work: what was answered between them need not be seen."""
-    columns = (column for column in _columns(case, "requests_running") if column.source in logs)
-    return sum(value > 0 for column in columns for value in column.values)
-
-
-def _statuses(answers: Sequence[Event], total: int) -> dict[str, Any]:
-    """The most frequent status; how many were refused for how they called, and for what they asked."""
-    counts = Counter[int]()
-    for event in answers:
-        counts[event.fields["status"]] += event.count
-    calls = sum(count for status, count in counts.items() if status in REFUSED_CALLS)
-    told = {"http_status": counts.most_common(1)[0][0] if counts else None, "calls_refused": calls or None}
-    asked = total - calls
-    return {**told, "contents_refused": asked if asked >= WORTH_TELLING * total else None}
-
-
-def _is_refused_call(event: Event) -> bool:
-    called = event.fields.get("method") == "POST" and str(event.fields.get("path")).startswith("/v1/")
-    return called and event.fields.get("status") in REFUSED_CALLS
-
-
 def _while_serving(life: Life, event: Event) -> bool:
     stop = life.shutdown.locator.order if life.shutdown is not None else inf
     begin = life.ready.locator.order if life.ready is not None else life.start.locator.order
     return life.holds(event) and begin <= event.locator.order < stop
 
 
-def _is_answer(event: Event) -> bool:
+def is_answer(event: Event) -> bool:
     return event.fields.get("method") == "POST" and int(event.fields.get("status") or 500) < 400
 
 
@@ -350,7 +270,7 @@ def _sums(columns: Iterable[Samples]) -> dict[int, float]:
     return found
 
 
-def _columns(case: Case, name: str) -> Iterator[Samples]:
+def columns_of(case: Case, name: str) -> Iterator[Samples]:
     return (column for column in case.samples if column.name == name)
 
 
