@@ -225,10 +225,9 @@ def is_past(case: Case, fault: Event) -> bool:
     """True for a machine's fault days before the first sign of an engine that then worked: kernel logs hold months."""
     if fault.channel not in _OF_MACHINES or fault.time.utc_s is None or is_shaky(case, fault):
         return False
-    if not all(_may_share(case, life.entity, fault) for life in case.lives):
-        return False
-    starts = [life.start.time for life in case.lives]
-    worked = any(life.last_activity is not None for life in case.lives)
+    sharing = [life for life in case.lives if _may_share(case, life.entity, fault)]
+    starts = [life.start.time for life in sharing]
+    worked = any(life.last_activity is not None for life in sharing)
     return worked and all(t.utc_s is not None and t.earliest_s - fault.time.latest_s > LONG_PAST_S for t in starts)
 
 

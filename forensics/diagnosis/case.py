@@ -163,6 +163,7 @@ DERIVED: dict[str, Derived] = {
             (
                 "gpu_neighbour",
                 "foreign_process",
+                "taken_meanwhile",
                 "gpu_fragmented",
                 "gpu_climb",
                 "gpu_reserve_climb",

@@ -73,7 +73,8 @@ def may_have_ended(life: Life, kill: Event) -> bool:
     if began.latest_s >= time.earliest_s - JOIN_S and began.earliest_s <= time.latest_s + RESTART_S:
         return True
     worked = life.last_activity.time if life.last_activity is not None else began
-    if worked.utc_s is not None and worked.earliest_s > time.latest_s + LINGER_S:
+    lingers_s = 0.0 if otherwise else LINGER_S  # who was stopped later had not been killed
+    if worked.utc_s is not None and worked.earliest_s > time.latest_s + lingers_s:
         return False
     return time.earliest_s <= ended.latest_s + LINGER_S or not otherwise
 

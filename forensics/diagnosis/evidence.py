@@ -195,6 +195,7 @@ def _killed_another(case: Case, finding: Finding) -> bool:
     return bool(named) and not any(ENGINE_COMM.search(e.text) for e in named)
 
 
+CRON_KILL = "host.cron_kill"
 AGENT_KILL = "host.agent_kill"
 AT_ONCE_S = 30.0
 """A process that gets a SIGKILL is gone at once, and who waits for it says so within this."""
@@ -261,9 +262,20 @@ def _in_time(case: Case, death: Death, finding: Finding, owned: bool) -> str:
     earliest, latest = _span(finding.time, death.time_s)
     first = finding.event.fields.get("first_seen_s")
     earliest = min(earliest, float(first)) if isinstance(first, int | float) else earliest
-    if latest < begin:
+    if latest < begin or _runs_again_before(case, death, finding):
         return "before"
     return "after" if earliest > end else ""
+
+
+def _runs_again_before(case: Case, death: Death, finding: Finding) -> bool:
+    """True for a job of cron that ran once more before the end: as often as it ran, it harmed nobody until then."""
+    if finding.signature != CRON_KILL or not death.time_s or finding.time.utc_s is None:
+        return False
+    end_s, began_s, command = death.time_s + SAME_FACT_S, finding.time.utc_s, finding.fields.get("command")
+    return any(
+        other.fields.get("command") == command and other.time.utc_s is not None and began_s < other.time.utc_s <= end_s
+        for other in case.named(CRON_KILL)
+    )
 
 
 def _in_printed_time(death: Death, finding: Finding, owned: bool) -> str:

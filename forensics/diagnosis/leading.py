@@ -46,12 +46,13 @@ def _overcome(incidents: Sequence[Incident]) -> frozenset[int]:
 
 
 def _stopped_before(incidents: Sequence[Incident]) -> frozenset[int]:
-    """Ids (`id()`) of the incidents in which something was told to stop and took too long, where others failed unasked.
+    """Ids (`id()`) of the incidents in which something was told to stop and took too long, or ended at the time limit
+    that it was submitted with, where others failed unasked.
 
     A rollout kills the old replica that does not end in time; what matters is that the new one does not start, also
     where nothing says why.
     """
-    asked = [i for i in incidents if rank.is_slow_stop(i.hypotheses[0])]
+    asked = [i for i in incidents if rank.is_slow_stop(i.hypotheses[0]) or rank.is_scheduled(i.hypotheses[0])]
     others = [i for i in incidents if i not in asked and (has_verdict(i) or _is_loop(i))]
     return frozenset(
         id(stop)

@@ -133,7 +133,8 @@ def _place_files(entities: Entities, events: Sequence[Event], samples: Sequence[
             continue  # a replica, or a neighbour: another engine tells of the same minutes
         if any(_succeeds(by_source[source], other) for other in ran.get(pod, ())):
             continue  # the pod after this one
-        if reason == "only_candidate" and (pod in owners or pod in taken):
+        others = ran.get(pod, []) if pod in taken else []
+        if reason == "only_candidate" and (pod in owners or not _goes_on(by_source[source], others)):
             continue  # the pod's own logs are here
         if reason != "only_candidate":
             taken.add(pod)
@@ -204,6 +205,18 @@ def _succeeds(log: Log, other: Log) -> bool:
     return began + SETTLED_S < first < ended - 1.0 and last > ended + SETTLED_S
 
 
+def _goes_on(log: Log, others: Sequence[Log]) -> bool:
+    """True where no log is known yet, and for a log from some line on, where the others show starts only.
+
+    So people save the two ends of a long log.
+    """
+    return not others or (not log.begins and all(
+        other.begins and not other.worked and other.last_s is not None and log.first_s is not None
+        and other.last_s <= log.first_s
+        for other in others
+    ))  # fmt: skip
+
+
 @dataclass(slots=True)
 class _Reports:
     scope: Scope
@@ -237,6 +250,7 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[Log]:
     unsure: dict[str, float] = {}
     starts: dict[str, int] = {}
     begun: set[str] = set()
+    worked = {e.locator.source for e in events if e.kind == "access" and e.fields.get("method") == "POST"}
     crashed = {e.locator.source for e in events if e.kind == "traceback" and e.channel == "plain" and e.time.utc_s}
     for event in events:
         source = event.locator.source
@@ -262,6 +276,7 @@ def _ownerless_logs(entities: Entities, events: Sequence[Event]) -> list[Log]:
             unsure.get(source, 0.0) <= 60.0,
             starts.get(source, 0),
             source in begun,
+            source in worked,
         )
         for source, seen in sorted(times.items())
     ]

@@ -34,6 +34,8 @@ class Log:
     """How often it prints an engine's arguments."""
     begins: bool
     """True when they stand at its beginning: it shows a run from its start."""
+    worked: bool
+    """True when it shows requests that were answered."""
 
 
 def join_signalled(entities: Entities, events: Sequence[Event]) -> None:

@@ -223,6 +223,15 @@ def is_slow_stop(hypothesis: Hypothesis) -> bool:
     return decisive <= _SLOW_STOP and bool(decisive & {"derived.killed_after_grace", "systemd.stop_timeout"})
 
 
+_SCHEDULED = frozenset({"slurm.time_limit", "pbs.time_limit", "sge.time_limit"})
+
+
+def is_scheduled(hypothesis: Hypothesis) -> bool:
+    """True for the end of a job at the time limit that it was submitted with, and nothing else known against it."""
+    decisive = {f.signature for f in hypothesis.decisive}
+    return bool(decisive) and decisive <= _SCHEDULED
+
+
 def is_anybodys(finding: Finding) -> bool:
     """True for what the machine says of some program in Python, at a time that is open: anybody's, at any time."""
     comm = finding.fields.get("victim_comm", finding.fields.get("comm"))

@@ -19,6 +19,8 @@ _EXIT = lazy_regex(
     r"(?:(?i:\bexit(?:ed with)?[ -]?(?:code|status))|退出码|(?i:code (?:de )?(?:sortie|retour))|(?i:código de salida))"
     r"\W{1,4}(?P<code>\d{1,3})\b"
 )
+_STATUS = lazy_regex(r"\bExited \((?P<code>\d{1,3})\) (?:about )?(?:an?|\d+) \w+ ago")
+"""What `docker ps` showed, as people quote it."""
 _NO_FAULT = frozenset({0, 130, 143})
 """Exit codes of what was done, or was asked to end."""
 _ENDED = lazy_regex(
@@ -45,11 +47,19 @@ _QUOTED = lazy_regex(
 
 
 def ends(case: Case) -> list[Finding]:
-    """The first word of an end that no source shows; a status that says that it runs, and never ended, knows better."""
+    """The first word of an end that no source shows; a status that says that it runs, and never ended, knows better.
+
+    What `docker ps` showed of an end that nothing here explains counts, whatever was done since.
+    """
     deaths = (death for death in case.deaths if not bystanders.is_of_another_namespace(case, death.entity))
+    said = list(_by_people(case))
+    for event in said:
+        status = _STATUS.search(event.text)
+        if status is not None and int(status["code"]) not in _NO_FAULT:
+            return [conclude("told_end", event, {"exit_code": int(status["code"])})]
     if any(deaths) or bystanders.seen_running(case):
         return []
-    for event in _by_people(case):
+    for event in said:
         for sentence in _SENTENCE.findall(_QUOTED.sub(" ", event.text)):
             if (code := _end_in(sentence)) is not None:
                 return [conclude("told_end", event, {"exit_code": code} if code else {})]

@@ -30,12 +30,21 @@ def is_strangers(case: Case, death: Death, others: Sequence[Death]) -> bool:
         return False
     if not all(event in kills or jobs.is_of_others(event, case.jobs, case.lives) for event in death.witnesses):
         return False
-    if all(fits_no_run(case, kill) for kill in kills):
+    if all(fits_no_run(case, kill) or _is_of_known_stranger(case, kill) for kill in kills):
         return True
     ends = [other for other in others if other.time_s and all(is_dated(event.time) for event in other.witnesses)]
     ends = [end for end in ends if not bystanders.is_unidentified(case, end.entity)]
     all_told = all(any(case.entities.same(o.entity, life.entity) for o in ends) for life in case.lives)
     return bool(ends) and all_told and not any(_is_near(end, kill) for end in ends for kill in kills)
+
+
+def _is_of_known_stranger(case: Case, kill: Event) -> bool:
+    """True where a status says that what is no engine was killed for its memory, on the node of the kill."""
+    killed = [death.entity for death in case.deaths if death.reason == "OOMKilled" and death.entity]
+    return bool(case.lives) and bool(case.nodes.of(kill)) and any(
+        case.nodes.homes.get(name) and not case.nodes.apart(name, kill) and not bystanders.may_be_engine(case, name)
+        for name in killed
+    )
 
 
 def fits_no_run(case: Case, kill: Event) -> bool:

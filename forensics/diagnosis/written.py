@@ -41,6 +41,10 @@ _REVIEW = lazy_regex(
     r"(?i)(?<![a-z])(?:post-?mortem|incident|retrospective|review|rca|inc-?\d+)(?![a-z])|复盘|事故|障害報告|ポストモーテム"
 )
 """How a text calls itself that is written when an incident is over."""
+_FILED = lazy_regex(
+    r"(?i)(?:^|[/_.-])(?:old|archived?|histor(?:y|ic|ical)|post-?mortems?|last[-_](?:time|week|month|year))(?=[/_.-]|$)"
+)
+"""How a file or its folder is called that somebody put away when its trouble was over."""
 _TODAY = lazy_regex(r"(?i)\b(?:today|this (?:morning|afternoon|evening)|tonight|heute)\b|今天|今日|오늘")
 
 
@@ -53,7 +57,8 @@ def by_people(sources: Iterable[Source]) -> frozenset[str]:
 
 
 def of_another_day(sources: Iterable[Source], events: Sequence[Event], lives: Sequence[Life]) -> frozenset[str]:
-    """Paths of the texts whose lines are weeks older than an engine at work, where nothing else is of their day.
+    """Paths of the texts, and of the files put away as old, whose lines are weeks older than an engine at work, where
+    nothing else is of their day.
 
     A text whose stamps bear no year has to print it somewhere: else nobody knows which day it is of. Where it pastes
     lines without a day, the days that it names are theirs.
@@ -62,7 +67,8 @@ def of_another_day(sources: Iterable[Source], events: Sequence[Event], lives: Se
     own: dict[str, list[Event]] = {source.path: [] for source in sources}
     for event in events:
         own.setdefault(event.locator.source, []).append(event)
-    texts = {path for path in people if _is_history(path, own.get(path, ()), events, lives)}
+    filed = {path for path in own if _FILED.search(path)}
+    texts = {path for path in people | filed if _is_history(path, own.get(path, ()), events, lives)}
     return frozenset(texts | {path for path in own.keys() - people if _is_kept(path, own, people)})
 
 
@@ -152,7 +158,7 @@ def _apart(event: Event, day_s: float) -> float:
 def _is_history(path: str, told: Sequence[Event], events: Iterable[Event], lives: Iterable[Life]) -> bool:
     dated = [event for event in told if _is_dated(event)]
     working = [life for life in lives if path not in life.sources and life.last_activity is not None]
-    if not working or not all(_has_year(event, told) for event in dated):
+    if not working or not all(_has_year(event, path, told) for event in dated):
         return False
     days = [_moment(event) for event in dated] or _days_of_review(path, told)
     if not days:
@@ -211,8 +217,9 @@ def _is_yearless(event: Event) -> bool:
     return any(stamp.form is StampForm.YEARLESS for stamp in event.stamps)
 
 
-def _has_year(event: Event, told: Iterable[Event]) -> bool:
+def _has_year(event: Event, path: str, told: Iterable[Event]) -> bool:
+    """Whether the year of an event is printed: in its stamp, in the text, or in the name of the file."""
     if not _is_yearless(event):
         return True
     year = str(datetime.fromtimestamp(_moment(event), UTC).year)
-    return any(year in other.raw for other in told)
+    return year in path or any(year in other.raw for other in told)

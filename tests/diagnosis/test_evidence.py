@@ -197,6 +197,18 @@ def test_a_fault_of_which_the_end_came_late(b: ModuleType, worked: int, cause: s
     assert w.diagnosis().verdict.cause.id == cause
 
 
+def test_the_run_of_a_cron_job_that_killed(b: ModuleType) -> None:
+    """It runs every quarter of an hour; the one right before the end is what ended it."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 2690)
+    for minute in range(0, 60, 15):
+        w.add("syslog", 60.0 * minute + 1, "(root) CMD (/opt/ops/gpu-reaper --signal KILL)", channel="host", line=minute + 1)
+    w.add("a", 2702, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR")
+    found = w.diagnosis()
+    assert (found.verdict.cause.id, found.first_cause.locator.line) == ("external_sigkill", 46)
+
+
 def boot(seconds: float) -> RawStamp:
     return RawStamp(StampForm.BOOT, "dmesg", seconds, 1e-6)
 

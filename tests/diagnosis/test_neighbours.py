@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from forensics import analyze
 from forensics.diagnosis.rules import neighbours
 
 
@@ -126,3 +128,41 @@ def test_page_cache_of_a_host_that_shares_its_memory(
     assert found.verdict.cause.id == cause
     assert found.first_cause is not None
     assert found.first_cause.locator.source == "a"
+
+
+START = """\
+Nov 06 {at}:40 gpu-node-7 systemd[1]: Started llama-server.service - llama.cpp server.
+Nov 06 {at}:40 gpu-node-7 llama-server[{pid}]: build: 5602 (745aa531) with cc (Debian 12.2.0-14) 12.2.0 for x86_64-linux-gnu
+Nov 06 {at}:40 gpu-node-7 llama-server[{pid}]: main: loading model
+Nov 06 {at}:40 gpu-node-7 llama-server[{pid}]: srv    load_model: loading model '/srv/gguf/chat-32b-Q4_K_M.gguf'
+Nov 06 {at}:40 gpu-node-7 llama-server[{pid}]: llama_model_load_from_file_impl: using device CUDA0 (NVIDIA L4) - {free} MiB free
+"""
+LOADED = """\
+Nov 06 08:10:52 gpu-node-7 llama-server[1411]: load_tensors:        CUDA0 model buffer size = 18423.24 MiB
+Nov 06 08:10:55 gpu-node-7 llama-server[1411]: main: server is listening on http://0.0.0.0:8081 - starting the main loop
+Nov 06 17:49:26 gpu-node-7 llama-server[1411]: srv  log_server_r: request: POST /v1/chat/completions 192.0.2.44 200
+Nov 06 18:41:02 gpu-node-7 systemd[1]: Stopping llama-server.service - llama.cpp server...
+Nov 06 18:41:02 gpu-node-7 llama-server[1411]: srv    operator(): operator(): cleaning up before exit...
+Nov 06 18:41:03 gpu-node-7 systemd[1]: Stopped llama-server.service - llama.cpp server.
+"""
+REFUSED = """\
+Nov 06 18:58:42 gpu-node-7 llama-server[90233]: ggml_backend_cuda_buffer_type_alloc_buffer: allocating 18423.24 MiB on device 0: \
+cudaMalloc failed: out of memory
+Nov 06 18:58:42 gpu-node-7 llama-server[90233]: alloc_tensor_range: failed to allocate CUDA0 buffer of size 19318167306
+Nov 06 18:58:42 gpu-node-7 llama-server[90233]: llama_model_load: error loading model: unable to allocate CUDA0 buffer
+Nov 06 18:58:42 gpu-node-7 llama-server[90233]: main: exiting due to model loading error
+Nov 06 18:58:42 gpu-node-7 systemd[1]: llama-server.service: Main process exited, code=exited, status=1/FAILURE
+Nov 06 18:58:42 gpu-node-7 systemd[1]: llama-server.service: Failed with result 'exit-code'.
+"""
+
+
+@pytest.mark.parametrize(("free", "cause"), [(9389, "gpu_oom.other_process"), (22871, "gpu_oom.weights")],
+                         ids=["less than before", "as before"])  # fmt: skip
+def test_less_is_free_than_at_the_last_start(tmp_path: Path, free: int, cause: str) -> None:
+    """llama.cpp says what it finds free; the same model fitted into what was free before, and a process holds the rest."""
+    again = START.format(at="18:58", pid=90233, free=free)
+    (tmp_path / "journal.txt").write_text(START.format(at="08:10", pid=1411, free=23000) + LOADED + again + REFUSED)
+    (tmp_path / "apps.csv").write_text("pid, process_name, used_gpu_memory [MiB]\n88712, /usr/local/bin/ollama, 13614 MiB\n")
+    found = analyze(tmp_path).diagnosis
+    assert found.verdict.cause.id == cause
+    assert found.key_facts.get("foreign_pid") == (88712 if free < 10000 else None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forensics.model import Scope
+from forensics.model import RawStamp, Scope, StampForm
 
 POD = "chat-6f9c7d5b8-x2k4p"
 
@@ -309,6 +309,57 @@ def test_a_client_complains_of_a_few_refusals(b: ModuleType, source: str, cause:
     w.add(source, 78, "openai.BadRequestError: Error code: 400 - {'error': {'message': \"This model's maximum context length"
           " is 8192 tokens.\"}}", "traceback", "engine" if source == "a" else "plain", level="ERROR")  # fmt: skip
     assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("said", "cause"), [
+    ('docker ps shows chat-1 "Exited (137) 5 minutes ago", recreating it', "insufficient_evidence"),
+    ('docker ps shows chat-1 "Exited (0) 5 minutes ago", recreating it', "healthy"),
+])  # fmt: skip
+def test_a_status_that_people_quote(b: ModuleType, said: str, cause: str) -> None:
+    """The container was made anew, and its log with it; that it runs since says nothing of that end."""
+    w = b.World()
+    w.start("a", 0)
+    w.answer("a", 900)
+    w.add("a", 1000, "Shutting down FastAPI HTTP server.")
+    w.add("slack.txt", None, said, channel="notes")
+    assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(("folder", "cause"), [("old", "healthy"), ("now", "gpu_oom.runtime_load")])
+def test_a_log_that_was_put_away(b: ModuleType, folder: str, cause: str) -> None:
+    """What failed weeks before an engine at work, and lies in a folder for such things, is history."""
+    w = b.World()
+    w.fail(f"{folder}/pm-118.log", 0, frames=b.SERVING)
+    w.answer("chat.log", 40 * 86400)
+    w.answer("chat.log", 40 * 86400 + 900)
+    w.events = [b.moved(e, stamps=(RawStamp(StampForm.INSTANT, "prefix", e.time.utc_s),)) for e in w.events]
+    assert verdict(w)[0] == cause
+
+
+def test_a_fault_of_one_machine_long_before(b: ModuleType) -> None:
+    """Of two replicas one ran where a card had failed four weeks ago; it works, and so does the other elsewhere."""
+    w = b.World()
+    for name, node in (("chat-0", "gpu-w3"), ("chat-1", "gpu-w4")):
+        w.start(f"{name}.log", 30 * 86400, Scope(pod=name))
+        w.answer(f"{name}.log", 30 * 86400 + 900, scope=Scope(pod=name))
+        w.pod(f"{name}.yaml", name=name, node=node)
+    w.add("dmesg_gpu-w3.txt", 300, "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the"
+          " bus.", "xid", "kernel", Scope(host="gpu-w3"), xid=79)  # fmt: skip
+    assert verdict(w)[0] == "healthy"
+
+
+def test_a_job_that_ended_at_its_time_limit(b: ModuleType) -> None:
+    """That was known; what people ask about is the next one, which does not start."""
+    w = b.World()
+    w.start("slurm-4711.out", 0)
+    w.answer("slurm-4711.out", 40000)
+    w.add("slurm-4711.out", 43000, "slurmstepd: error: *** JOB 4711 ON gpu-node-7 CANCELLED AT 2026-05-12T19:56:40 DUE TO TIME"
+          " LIMIT ***", job="4711")  # fmt: skip
+    w.add("sacct.txt", 43000, "4711 chat TIMEOUT 0:0 120G 12:00:00 2026-05-12T08:00:00 2026-05-12T19:56:40", channel="host",
+          job="4711")  # fmt: skip
+    w.start("slurm-4712.out", 50000, loaded=False)
+    w.fail("slurm-4712.out", 50090, "ValueError: No available memory for the cache blocks.", b.LOADING)
+    assert verdict(w)[0] == "gpu_oom.kv_cache_startup"
 
 
 def test_a_fault_line_without_its_victim(b: ModuleType) -> None:

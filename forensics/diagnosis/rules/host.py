@@ -13,7 +13,7 @@ from dataclasses import replace
 from ...model import Event, Finding
 from ...parsers.sizes import size_bytes
 from ...regexes import lazy_regex
-from .. import evidence
+from .. import evidence, jobs
 from ..case import Case, conclude
 from ..ends import JOIN_S, LINGER_S, SILENT_ENDS
 from ..entities import hits_engine
@@ -341,7 +341,7 @@ def _nearby(case: Case, death: Death) -> Iterator[Finding]:
         when = event.time.utc_s
         if when is None or abs(when - death.time_s) > NEAR_S + min(event.time.uncertainty_s, NEAR_S):
             continue
-        if case.nodes.apart(death.entity, event):
+        if case.nodes.apart(death.entity, event) or jobs.is_of_others(event, case.jobs, case.lives):
             continue
         scope = event.fields.get("oom_scope")
         if scope in ("node", "kubepods", "qos") and not case.entities.same(case.entities.of(event), death.entity):

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 import regex
 
@@ -29,6 +30,8 @@ MOST_OF_IT = 0.5
 MIN_FOREIGN_MIB = 256.0
 HELD_S = 600.0
 """A neighbour that held its memory so long did no harm with it."""
+MIN_TAKEN_MIB = 1024.0
+"""The driver and a desktop take less, and not always as much."""
 MUCH_MIB = 8 * 1024.0
 """More than the contexts and buffers of an engine that holds no weights."""
 NEAR_S = 3600.0
@@ -55,6 +58,7 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         yield from _page_cache(case, refused)
     if failure is not None:
         yield from _in_its_place(case, death, failure)
+        yield from _taken_meanwhile(case, death, failure)
 
 
 def _beside_it(case: Case, death: Death) -> Iterator[Finding]:
@@ -160,6 +164,39 @@ def _in_its_place(case: Case, death: Death, failure: Finding) -> Iterator[Findin
         "basis": rank.DIFFERENCE,
     }
     yield conclude("foreign_process", largest, fields, (failure,))
+
+
+def _taken_meanwhile(case: Case, death: Death, failure: Finding) -> Iterator[Finding]:
+    """Less of the card was free at the start than at the last one of the same service that went well.
+
+    Somebody took it in between; where a list of the processes shows who holds about as much, it is named.
+    """
+    now = _free_at_start(death.life)
+    before = [
+        free[0] for life in case.lives_of(death.entity)
+        if life is not death.life and life.ready is not None and death.life is not None
+        and (life.end.time.utc_s or math.inf) <= (death.life.start.time.utc_s or 0.0)
+        and (free := _free_at_start(life)) is not None
+    ]  # fmt: skip
+    if now is None or not before or before[-1] - now[0] < MIN_TAKEN_MIB:
+        return
+    taken = before[-1] - now[0]
+    fields: dict[str, Any] = {"free_before_load_mib": now[0], "free_at_last_start_mib": before[-1]}
+    holders = [e for e in case.of_kind("gpu_process") if _is_near(e, death) and abs(used_mib(e) - taken) <= 0.1 * taken]
+    for holder in holders[:1]:
+        pid, name = holder.fields.get("pid"), holder.fields.get("name", "")
+        fields |= {"foreign_pid": pid, "foreign_name": name, "foreign_peak_mib": used_mib(holder)}
+    yield conclude("taken_meanwhile", now[1].event, fields, (now[1], failure))
+
+
+def _free_at_start(life: Life | None) -> tuple[float, Finding] | None:
+    """What an engine found free on the card before it loaded anything, in MiB: llama.cpp and SGLang print it."""
+    values = ledger.values_of(life) if life is not None else {}
+    for name, factor in (("free_before_load_mib", 1.0), ("free_before_load_gib", 1024.0)):
+        if name in values:
+            value, finding = values[name]
+            return float(value) * factor, finding
+    return None
 
 
 def _holds_nothing(case: Case, death: Death, failure: Finding) -> bool:
