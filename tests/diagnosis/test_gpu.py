@@ -528,3 +528,15 @@ def test_cards_that_were_cut_anew_before_a_start(b: ModuleType, host: str, anew:
     assert ("cards_cut_anew" in b.names(found.verdict.supporting)) is anew
     assert found.first_cause is not None
     assert (found.first_cause.locator.source == "mig-manager.log") is anew
+
+
+@pytest.mark.parametrize(("logger", "found"), [("pb_stub.cc:402", False), ("core.py:790", True)])
+def test_a_python_model_of_triton_runs_beside_its_server(b: ModuleType, logger: str, found: bool) -> None:
+    """What the server holds for its other models is none of a stranger's."""
+    w = b.World()
+    w.answer("triton.log", 3000)
+    text = b.oom_text(processes=NEIGHBOUR + THIS, allocated="23.40 GiB", free="190.00 MiB", requested="150.00 MiB")
+    w.add("triton.log", 3600, f"Failed to process the request(s) for model 'rank_0', message: {text}", level="ERROR", logger=logger)
+    case = w.case()
+    names = [f.signature for death in case.deaths for f in gpu.rules(case, death)]
+    assert ("derived.gpu_neighbour" in names) is found

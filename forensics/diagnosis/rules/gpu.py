@@ -18,7 +18,7 @@ from ...signatures.fields import size_bytes
 from .. import ledger, rank
 from ..case import Case, conclude
 from ..model import Death, Life
-from .oom_site import first_failure
+from .oom_site import first_failure, is_of_stub
 
 _OTHER_PROCESS = lazy_regex(r"Process (\d+) has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
 _THIS_PROCESS = lazy_regex(r"this process has ([\d.]+ (?:bytes|KiB|MiB|GiB)) memory in use")
@@ -203,7 +203,7 @@ def _arithmetic(failure: Finding) -> Iterator[Finding]:
     others, basis = others_gib(fields), {}
     if not _tells_processes(fields) and _outside_gib(fields) >= max(MUCH_OUTSIDE_GIB, 0.1 * total):
         others, basis = _outside_gib(fields), {"basis": rank.DIFFERENCE}
-    if others >= max(1.0, 0.05 * total) and others + free >= requested:
+    if others >= max(1.0, 0.05 * total) and others + free >= requested and not is_of_stub(failure):
         numbers = {**fields, "others_gib": round(others, 2), **basis}
         yield conclude("gpu_neighbour", failure.event, numbers, (failure,))
     elif others < 0.5 and (_tells_processes(fields) or _outside_gib(fields) <= CONTEXT_GIB):

@@ -24,7 +24,7 @@ from .. import ledger, rank
 from ..case import Case, conclude
 from ..model import Death, Life, Phase
 from ..trends import Point, event_at, points_of
-from .oom_site import first_failure, refused_start, site_of
+from .oom_site import first_failure, is_of_stub, refused_start, site_of
 
 MOST_OF_IT = 0.5
 MIN_FOREIGN_MIB = 256.0
@@ -43,6 +43,7 @@ _PROGRAMS = {
     "llamacpp": "llama", "lmdeploy": "lmdeploy", "trtllm": "trtllm|tensorrt|triton",
 }  # fmt: skip
 """What the processes of each engine may be called, by the family of its messages."""
+_TRITON = lazy_regex(r"tritonserver|triton_python_backend_stub")
 _ENGINE = lazy_regex(rf"(?i)ray::|pt_main_thread|{'|'.join(_PROGRAMS.values())}")
 _NAMELESS = lazy_regex(r"(?:/usr(?:/local)?/bin/|/opt/venv/bin/)?python[\d.]*|-|\[.*\]|\[?N/?A\]?|")
 """What an engine may be called as well."""
@@ -53,7 +54,8 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     failure = first_failure(death.life)
     refused = refused_start(death.life)
     if failure is not None or refused is not None:
-        yield from _beside_it(case, death)
+        own = _TRITON if failure is not None and is_of_stub(failure) else None
+        yield from _beside_it(case, death, own)
     if refused is not None:
         yield from _page_cache(case, refused)
     if failure is not None:
@@ -61,8 +63,8 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
         yield from _taken_meanwhile(case, death, failure)
 
 
-def _beside_it(case: Case, death: Death) -> Iterator[Finding]:
-    """Processes beside the engine's on the same GPU, from the moment when they were first seen.
+def _beside_it(case: Case, death: Death, parts: regex.Pattern[str] | None = None) -> Iterator[Finding]:
+    """Processes beside the engine's on the same GPU, from the moment when they were first seen; none of its `parts`.
 
     The engine's is the largest that bears the name of the one that failed, else the largest of all. Where the
     engine's clock is sure and the table's zone is not, nothing says when in the run it was: then the rows count, and
@@ -80,6 +82,7 @@ def _beside_it(case: Case, death: Death) -> Iterator[Finding]:
             points = [p for p in points_of(column) if not when or p[0] <= when + 600.0]
             seen = bool(points) and (not when or points[0][0] <= when <= points[-1][0] + 600.0)
             apart = own.scope.process != column.scope.process
+            apart = apart and (parts is None or parts.search(column.scope.process) is None)
             if seen and apart and max(column.values) >= MIN_FOREIGN_MIB:
                 onset, level = _growth(points)
                 fields = {

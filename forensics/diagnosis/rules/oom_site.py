@@ -174,6 +174,14 @@ def first_failure(life: Life | None) -> Finding | None:
     )
 
 
+def is_of_stub(failure: Finding) -> bool:
+    """True for an error of a Python model of Triton: it runs in a process of its own, beside the server's.
+
+    Source: Triton's python_backend, `src/pb_stub.cc`.
+    """
+    return str(failure.event.fields.get("logger") or "").startswith("pb_stub")
+
+
 def refused_start(life: Life | None) -> Finding | None:
     """The refusal of an engine to start on a card that has too little free memory."""
     return next((f for f in life.findings if f.signature == "vllm.free_memory_low"), None) if life is not None else None
