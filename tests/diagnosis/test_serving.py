@@ -143,8 +143,9 @@ def test_every_request_is_asked_once_for_all_runs(b: ModuleType, monkeypatch: py
 
 
 @pytest.mark.parametrize(("tokens", "waits", "line"), [
-    ((400.0, 90.0, 0.0, 0.0), 3, 62), ((400.0, 90.0, 80.0, 70.0), 3, 70), ((400.0, 0.0, 80.0, 70.0), 0, 90)
-], ids=["reports", "waits", "the-timeout-alone"])  # fmt: skip
+    ((400.0, 90.0, 0.0, 0.0), 0, 62), ((400.0, 90.0, 0.0, 0.0), 3, 70), ((400.0, 90.0, 80.0, 70.0), 3, 70),
+    ((400.0, 0.0, 80.0, 70.0), 0, 90),
+], ids=["reports", "waits, which say what it is", "waits", "the-timeout-alone"])  # fmt: skip
 def test_a_standstill_begins_before_its_timeout(
     b: ModuleType, tokens: tuple[float, ...], waits: int, line: int
 ) -> None:

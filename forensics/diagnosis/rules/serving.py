@@ -49,7 +49,8 @@ _TOKENS = ("generation_tokens_per_s", "prompt_tokens_per_s")
 
 
 def rules(case: Case, death: Death) -> Iterator[Finding]:
-    """Where a standstill began that a timeout ended: the first report of requests without tokens, or the first wait."""
+    """Where a standstill began that a timeout ended: the first wait, which says what it is, else the first report of
+    requests without tokens."""
     life = death.life
     lost = [f for f in life.findings if f.signature in TIMEOUTS and f.locator.order > life.last_sign] if life else []
     if life is None or not lost:
@@ -59,9 +60,10 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     moved, standing = _standing_before(case, life, place)
     moved = life.last_sign if moved is None else moved  # reports without a token are no work, though requests run
     waits = [f.event for f in life.findings if f.signature == WAIT and moved < f.locator.order < place]
-    began = min((*standing, *waits), key=lambda event: event.locator.order, default=None)
-    if began is not None:
-        start_s, end_s = began.time.utc_s, lost[0].time.utc_s
+    first = min((*standing, *waits), key=lambda event: event.locator.order, default=None)
+    if first is not None:
+        start_s, end_s = first.time.utc_s, lost[0].time.utc_s
+        began = min(waits, key=lambda event: event.locator.order, default=first)
         fields = {"stall_s": round(end_s - start_s)} if start_s is not None and end_s is not None else {}
         yield conclude("stood_still", began, fields, (lost[0],))
 
