@@ -50,7 +50,7 @@ def diagnose(
         if not (
             death.graceful
             or bystanders.is_stale(case, death)
-            or told.is_before_asked(case, death.entity, death.time_s)
+            or told.is_beside_asked(case, death.entity, death.time_s)
             or bystanders.is_of_another_namespace(case, death.entity)
             or _retyped(case, death)
             or any(bystanders.is_elsewhere(case, e) for e in death.witnesses)

@@ -39,7 +39,9 @@ _ROW = lazy_regex(r"\S {2,}\S.*? {2,}\S")
 """Columns: a program's table, whatever sentence stands in the last one."""
 APART_S = 3600.0
 """An hour after an end, what is started is no answer to it."""
-_PARTS = lazy_regex(r"[^\p{L}\p{N}]+")
+_WORDS = lazy_regex(r"(?P<letters>\p{L}*)[\p{L}\p{N}]*")
+_SUBJECT = lazy_regex(r"(?i)[\W_]*(?:subject|betreff|objet|asunto|assunto|oggetto|onderwerp|title|titel|titre)[\W_]*:")
+"""What a message is about: its own header, whatever its body fears or mentions."""
 _SENTENCE = lazy_regex(r"[^.!?。！？]+(?:\.(?=\w)[^.!?。！？]*)*[.!?。！？]*")
 _QUOTED = lazy_regex(
     r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|„[^“”\n]{1,200}[“”]|«[^»\n]{1,200}»|`[^`\n]{1,200}`|'[^'\n]{3,200}'"
@@ -66,18 +68,25 @@ def ends(case: Case) -> list[Finding]:
     return []
 
 
-def is_before_asked(case: Case, entity: str, moment_s: float | None) -> bool:
-    """True for what befell another engine an hour before the one that people name was started, which works since.
+def is_beside_asked(case: Case, entity: str, moment_s: float | None) -> bool:
+    """True for what befell another engine than the one that people name, which works.
 
-    Both bear names, and people write only the later one's: however the former failed, nobody asks about it.
+    A message's subject says which one is asked about. Other words do so only where the one that they name was started
+    an hour later: however the former failed, nobody asks about it.
     """
-    if not moment_s or _unnamed(entity):
+    if _unnamed(entity):
         return False
-    later = (life for life in case.lives if (life.start.time.utc_s or 0.0) > moment_s + APART_S)
-    works = {life.entity for life in later if life.from_start and life.last_activity is not None and life.fatal is None}
-    works = {name for name in works if not _unnamed(name) and not bystanders.are_alike(name, entity)}
+    works: dict[str, float] = {}
+    for life in case.lives:
+        sound = life.from_start and life.last_activity is not None and life.fatal is None
+        if sound and not _unnamed(life.entity) and not bystanders.are_alike(life.entity, entity):
+            works[life.entity] = max(works.get(life.entity, 0.0), life.start.time.utc_s or 0.0)
     said = [event.text for event in _by_people(case)] if works else []
-    return any(_names(said, name) for name in works) and not _names(said, entity)
+    subjects = [text for text in said if _SUBJECT.match(text)]
+    if any(_names(subjects, name) for name in works) and not _names(subjects, entity):
+        return True
+    later = [name for name, start_s in works.items() if moment_s and start_s > moment_s + APART_S]
+    return any(_names(said, name) for name in later) and not _names(said, entity)
 
 
 def _unnamed(entity: str) -> bool:
@@ -85,10 +94,15 @@ def _unnamed(entity: str) -> bool:
 
 
 def _names(said: Sequence[str], entity: str) -> bool:
-    """True where somebody writes a word of a name: of `chat-7b-1`, `chat` will do."""
+    """True where somebody writes a word of a name: of `chat-7b-1` or `chat7`, `chat` will do."""
     name = workload_of(entity) if entity.startswith("pod:") else entity.partition(":")[2]
-    words = [word for word in _PARTS.split(name.lower()) if len(word) > 2 and not word.isdigit()]
-    return any(word in _PARTS.split(text.lower()) for text in said for word in words)
+    words = {word for word in _words(name) if len(word) > 2 and not word.isdigit()}
+    return any(not words.isdisjoint(_words(text)) for text in said)
+
+
+def _words(text: str) -> set[str]:
+    """The words of a text, with their numbers and without."""
+    return {part for word in _WORDS.finditer(text.lower()) for part in (word[0], word["letters"])}
 
 
 def _by_people(case: Case) -> Iterator[Event]:

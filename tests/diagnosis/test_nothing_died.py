@@ -687,13 +687,18 @@ def test_a_container_id_tells_whose_end_it_was(b: ModuleType) -> None:
         ("Something is wrong with the box, who can have a look?", "tgi-trial", 7200, False),
         ("Alert: the queue of chat is too long, is the box sick?", "tgi-trial", 900, False),
         ("Alert: the queue of chat is too long, is the box sick?", "chat-a", 7200, False),
+        ("Subject: chat-7b slow, and the trial does not start either", "tgi-trial", 900, False),
+        ("Subject: chat-7b slow since noon", "tgi-trial", 900, True),
+        ("Betreff: chat7 ist langsam", "tgi-trial", 900, True),
+        ("Subject: something is slow since noon", "tgi-trial", 900, False),
     ],
-    ids=["the later is asked about", "both", "neither", "started right after", "a replica"],
+    ids=["the later is asked about", "both", "neither", "started right after", "a replica", "both in the subject",
+         "the subject", "without its number", "a subject without a name"],
 )
 def test_what_another_engine_met_before_the_one_that_people_ask_about(
     b: ModuleType, said: str, other: str, began: float, healthy: bool
 ) -> None:
-    """It failed, and was left so; the one whose name people write was started later, and works."""
+    """It failed, and was left so; the one that people write of, started later or in the subject, works."""
     w = b.World()
     w.start(f"{other}.log", 0, Scope(container=other), loaded=False)
     w.fail(f"{other}.log", 30, frames=b.LOADING, scope=Scope(container=other), envelope="")
