@@ -16,7 +16,16 @@ from ..regexes import lazy_regex
 from ..signatures.model import ENGINES
 from .case import Case
 from .ends import LINGER_S
-from .entities import CLUSTER_NAME, ENGINE_PROGRAM, NO_ENGINE, may_run_engine, serves, shown_as_engine, words_of
+from .entities import (
+    CLUSTER_NAME,
+    ENGINE_PROGRAM,
+    GENERIC_COMM,
+    NO_ENGINE,
+    may_run_engine,
+    serves,
+    shown_as_engine,
+    words_of,
+)  # fmt: skip
 from .model import Death, Life
 from .pod_names import workload_of
 
@@ -66,6 +75,16 @@ def is_foreign(case: Case, entity: str) -> bool:
         return False
     engines = {life.entity for life in case.lives if _speaks_as_engine(life)}
     return bool(engines) and not any(other.startswith("file:") or are_alike(entity, other) for other in engines)
+
+
+def is_another_unit(case: Case, death: Death) -> bool:
+    """True for a killed Python program of a systemd unit, where the engine is another unit."""
+    if death.life is not None or not death.entity.startswith("unit:"):
+        return False
+    killed = [str(event.fields["victim_comm"]) for event in death.witnesses if event.fields.get("victim_comm")]
+    engines = {life.entity for life in case.lives if _speaks_as_engine(life)}
+    units = bool(engines) and all(name.startswith("unit:") for name in engines)
+    return units and all(map(GENERIC_COMM.fullmatch, killed)) and not any(are_alike(death.entity, e) for e in engines)
 
 
 def _speaks_as_engine(life: Life) -> bool:

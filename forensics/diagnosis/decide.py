@@ -89,7 +89,8 @@ def diagnose(
 
 
 def _may_be_engines(case: Case, death: Death) -> bool:
-    like = death_stage.engine_like(death) or bystanders.may_be_engine(case, death.entity)
+    like = death_stage.engine_like(death) and not bystanders.is_another_unit(case, death)
+    like = like or bystanders.may_be_engine(case, death.entity)
     return like and not bystanders.is_foreign(case, death.entity)
 
 

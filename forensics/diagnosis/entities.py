@@ -36,6 +36,12 @@ NO_ENGINE = lazy_regex(
     r"|spark|flink|airflow|trino|clickhouse|elasticsearch|opensearch|cassandra|zookeeper|kaniko|jenkins|gitlab|runner)(?![a-z])"
 )
 """Words in the names of what stands beside an engine and is none."""
+_TRAINER = lazy_regex(
+    r"(?<![a-z])(?:train(?:er|ing|\.py)?|fine-?tun(?:e|er|ing)|sft|trl|axolotl|llama-?factory|unsloth|deepspeed|torchtune"
+    r"|jupyter\w*|notebook|comfyui)(?![a-z])",
+    regex.IGNORECASE,
+)
+"""What images and commands of other users of GPUs are called."""
 _MODEL_FLAG = lazy_regex(r"(?:^|\s)(?:--model(?:[-_](?:path|id|tag|name))?[ =]|serve\s)\s*(?!\S*\$)\S")
 """Arguments that say which model is served, other than by a variable."""
 ENGINE_CHANNELS = frozenset({"engine", "container"})
@@ -174,8 +180,10 @@ def _speakers(units: Collection[str]) -> dict[str, str]:
 
 
 def shown_as_engine(spec: Event) -> bool:
-    """True when a described container asks for GPUs, or its image or command is an inference engine's."""
-    return bool(spec.fields.get("gpus")) or bool(ENGINE_PROGRAM.search(words_of(spec)))
+    """True when a container's image or command is an inference engine's, or it asks for GPUs and trains nothing."""
+    words = words_of(spec)
+    trains = _TRAINER.search(f"{words} {spec.fields.get('container') or spec.scope.container}")
+    return bool(ENGINE_PROGRAM.search(words)) or (bool(spec.fields.get("gpus")) and not trains)
 
 
 def may_run_engine(spec: Event) -> bool:

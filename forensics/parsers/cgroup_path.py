@@ -15,7 +15,10 @@ from __future__ import annotations
 from ..model import Scope
 from ..regexes import lazy_regex
 
-_CONTAINER = lazy_regex(r"(?:(?P<runtime>[a-z][a-z-]*?)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
+_CONTAINER = lazy_regex(
+    r"(?:(?P<runtime>[a-z][a-z-]*?)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?|(?P<runtime>[a-z][a-z-]*?)-(?P<id>[0-9a-f]{12})\.scope"
+)
+"""An id, or behind the runtime's name the twelve digits that people leave of it."""
 _POD = lazy_regex(
     r"(?:[a-z-]*kubepods-(?:burstable-|besteffort-)?)?pod"
     r"(?P<uid>[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?"

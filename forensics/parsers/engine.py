@@ -41,6 +41,11 @@ _ROUTER = lazy_re(
 )
 """What the routers of TGI and TEI print of a request that they answered, the name of its handler first; its times stand
 in the braces, or behind."""
+_ROUTER_JSON = lazy_re(
+    r'"target": ?"text_(?:generation|embeddings)_router(?:::\w+)*".*?'
+    r'"span": ?\{[^{}]{0,4000}?"name": ?"(?P<span>\w{3,40})"', re.DOTALL
+)
+"""The same with `--json-output`; the message is `Success` alone, and all else stands beside it."""
 
 ANCHORS = (
     *traceback.ANCHORS,
@@ -52,6 +57,7 @@ ANCHORS = (
     "  version ",
     "  model   ",
     "[GIN] ",
+    '"Success"',
     'HTTP/1.1" 4',
     'HTTP/1.1" 5',
     'HTTP/1.0" 4',
@@ -74,6 +80,8 @@ def refine(event: Event) -> Event:
         if found:
             fields = {"method": found["method"], "path": found["path"], "status": int(found["status"])}
             return _as(event, "access", fields)
+    if text == "Success" and (found := _ROUTER_JSON.search(event.raw)):
+        return _as(event, "access", {"method": "POST", "path": f"/{found['span']}", "status": 200})
     if ": Success" in text and "total_time=" in text and (found := _ROUTER.fullmatch(text)):
         return _as(event, "access", {"method": "POST", "path": f"/{found['span']}", "status": 200})
     if "args" in text[:400]:
