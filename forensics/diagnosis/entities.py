@@ -154,7 +154,8 @@ def stated(events: Sequence[Event]) -> Entities:
     pods = any(event.scope.pod or event.scope.pod_uid for event in events)
     for event in events:
         names = names_of(event.scope)
-        if not pods and event.scope.container and event.scope.container_id:  # names are unique on a docker host
+        unique = not pods or event.kind == "docker_state"  # on a docker host; pods share the names of their containers
+        if unique and event.scope.container and event.scope.container_id:
             names = (*names, f"ctr:{event.scope.container}")
         if names and names[0].startswith("unit:"):
             units.add(names[0].removeprefix("unit:"))

@@ -37,11 +37,11 @@ def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
 
 
 def _join_short_ids(entities: Entities, events: Sequence[Event], samples: Sequence[Samples]) -> None:
-    """`docker stats` prints the first twelve digits of an id that the kernel prints in full."""
-    short = {s.scope.container_id for s in samples if len(s.scope.container_id) == _SHORT_ID}
-    whole = {event.scope.container_id for event in events} if short else set()
+    """`docker ps` and `docker stats` print the first twelve digits of an id that the kernel prints in full."""
+    told = {event.scope.container_id for event in events} | {column.scope.container_id for column in samples}
+    short = {name for name in told if len(name) == _SHORT_ID}
     for name in sorted(short):
-        full = [known for known in whole if known.startswith(name) and known != name]
+        full = [known for known in told if known.startswith(name) and known != name]
         if len(full) == 1:
             entities.join(f"cid:{full[0]}", f"cid:{name}", "stated")
 

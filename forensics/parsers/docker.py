@@ -321,6 +321,7 @@ def ago(text: str) -> RawStamp | None:
 
 _DOCKER_PS = frozenset({"NAMES", "STATUS"})
 _CRICTL_PS = ("CONTAINER", "IMAGE", "CREATED", "STATE", "NAME", "ATTEMPT")
+_ID = lazy_regex(r"[0-9a-f]{12}|[0-9a-f]{64}")
 _EXITED = lazy_regex(r"(?:Exited|Restarting) \((?P<code>-?\d{1,9})\) (?P<ago>.*)")
 _STATUS = lazy_regex(r"(?:Up|Exited|Created|Restarting|Removal|Removing|Dead|Paused)\b")
 _JOINED = lazy_regex(rf"(?<= ago) (?={_STATUS.pattern})")
@@ -355,6 +356,7 @@ def read_ps(text: str, source: str) -> Parsed:
 
 def _docker_row(cells: Mapping[str, str], place: Locator) -> Iterator[Event]:
     name, said = cells["NAMES"] or cells.get("PORTS", ""), cells["STATUS"]  # who has no ports leaves their cell empty
+    identity = cells.get("CONTAINER ID", "")
     if not _STATUS.match(said):
         return  # the columns cannot be told apart
     exited = _EXITED.match(said)
@@ -363,7 +365,7 @@ def _docker_row(cells: Mapping[str, str], place: Locator) -> Iterator[Event]:
     stamp = ago(exited["ago"] if exited else said)
     yield Event(
         place, "docker_state", "runtime", f"container {name} {status}: exit_code={shown(code)}",
-        (stamp,) if stamp else (), Scope(container=name),
+        (stamp,) if stamp else (), Scope(container=name, container_id=identity if _ID.fullmatch(identity) else ""),
         known({"status": status, "exit_code": code, "image": cells.get("IMAGE"),
                 "health": "unhealthy" if "(unhealthy)" in said else None}),
     )  # fmt: skip

@@ -137,11 +137,14 @@ def legend_owner(name: str) -> Scope:
     return Scope(pod=found["pod"], container=found["container"] or "") if found else Scope()
 
 
-_PROCESS = lazy_regex(r"(?P<process>[a-z]\w*?)_(?:rss|resident)(?![a-z])\w*", regex.IGNORECASE)
+_PROCESS = lazy_regex(
+    r"(?P<process>[a-z]\w*?)_(?:rss|resident)(?![a-z])\w*|(?P<process>[a-z][\w.-]*) (?:rss|resident)\b.*",
+    regex.IGNORECASE,
+)
 
 
 def owner_of(name: str) -> Scope:
-    """The card or the process that a column's name counts, if it does: `memory used GPU3`, `apiserver_rss_kib`."""
+    """What a column's name counts, if it says so: `memory used GPU3`, `apiserver_rss_kib`, `chat-7b rss (GiB)`."""
     card = _NUMBERED.search(name)
     if card is not None:
         return Scope(gpu=card["index"])

@@ -227,6 +227,19 @@ def test_container_names_are_unique_on_a_docker_host_only(b: ModuleType) -> None
     assert not cluster.case().entities.same("ctr:vllm", f"cid:{b.CID}")
 
 
+@pytest.mark.parametrize("pods", [False, True])
+@pytest.mark.parametrize("digits", [12, 64])
+def test_docker_ps_names_the_container_that_the_kernel_killed(b: ModuleType, digits: int, pods: bool) -> None:
+    """Twelve digits of the id, or with `--no-trunc` all of them; other sources may tell of pods."""
+    w = b.World()
+    w.add("ps", 300, "x", "docker_state", "runtime", Scope(container="chat", container_id=b.CID[:digits]), status="exited")
+    w.kill("dmesg", 299, uid="")
+    if pods:
+        w.add("kubelet.log", 0, "x", channel="kubelet", scope=Scope(pod=b.POD, pod_uid=b.UID))
+    case = w.case()
+    assert {case.entities.of(event) for event in w.events[:2]} == {"ctr:chat"}
+
+
 def test_units_own_their_syslog_identifier(b: ModuleType) -> None:
     """A line of `vllm[4242]` belongs to `vllm.service`; infrastructure units are no entities."""
     w = b.World()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
@@ -130,6 +131,36 @@ def test_a_kill_of_somebody_else_explains_a_137(b: ModuleType) -> None:
     case = w.case()
     mine = next(d for d in case.deaths if d.entity == f"pod:{b.POD}")
     assert "node_kill_nearby" in b.names(host.rules(case, mine))
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["tells why", "silent"])
+def test_a_kill_of_somebody_else_explains_no_failure_that_tells_its_cause(b: ModuleType, told: bool) -> None:
+    """A worker's own exception on its GPU a minute after the node ran out of memory is no kill."""
+    w = b.World()
+    w.start("0.log", 0)
+    w.answer("0.log", 3600)
+    text = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered" if told else "RuntimeError: lost"
+    w.fail("0.log", 3700, text, envelope="")
+    w.kill("dmesg", 3650, "node", uid="aaaaaaaa-1111-4222-8333-bbbbbbbbbbbb", cid="d4" * 32, comm="java")
+    case = w.case()
+    mine = next(d for d in case.deaths if d.life is not None)
+    assert ("node_kill_nearby" in b.names(host.rules(case, mine))) is not told
+
+
+@pytest.mark.parametrize(("comm", "other", "cause"), [
+    ("python3", "jupyter-kim", "app_bug"),
+    ("python3", "vllm-chat", "host_oom.container_limit"),
+])  # fmt: skip
+def test_a_kill_of_python_in_another_unit(b: ModuleType, comm: str, other: str, cause: str) -> None:
+    """The engine is a unit of its own, and fails half a minute later of something else."""
+    w = b.World()
+    unit = Scope(unit="vllm-chat.service")
+    w.start("journal", 0, unit)
+    w.answer("journal", 3600, scope=unit)
+    killed = w.kill("journal", 3670, "unit", uid="", cid="", comm=comm)
+    w.events[-1] = replace(killed, scope=Scope(unit=f"{other}.service", pid=40122))
+    w.fail("journal", 3700, "KeyError: 'tenant'", ("/opt/hook.py tag",), unit, "")
+    assert w.diagnosis().verdict.cause.id == cause
 
 
 def test_a_kill_at_another_pods_limit_explains_nothing(b: ModuleType) -> None:

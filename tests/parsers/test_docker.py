@@ -247,6 +247,7 @@ def test_ps_with_columns_of_the_readers_choice(columns: tuple[str, ...]) -> None
     assert docker.PS.sniff(make_head("ps.txt", text.encode(), True)) > 90
     (row,) = docker.read_ps(text, "ps.txt").events
     assert (row.scope.container, row.fields["exit_code"]) == ("chat", 139)
+    assert row.scope.container_id == (cells["CONTAINER ID"] if "CONTAINER ID" in columns else "")
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,20 @@ def test_answers_of_routers(text: str, path: str) -> None:
     assert (event.kind == "access", event.fields.get("path", "")) == (bool(path), path)
 
 
+@pytest.mark.parametrize(
+    ("target", "message", "path"),
+    [
+        ("text_generation_router::server", "Success", "/chat_completions"),
+        ("text_generation_router::infer", "Request failed", ""), ("shop::server", "Success", ""),
+    ],
+)  # fmt: skip
+def test_answers_of_routers_in_json(target: str, message: str, path: str) -> None:
+    """With `--json-output` the message is one word, and the handler stands in the span beside it."""
+    line = f'{{"level": "INFO", "message": "{message}", "target": "{target}", "span": {{"name": "chat_completions"}}}}'
+    event = engine.refine(Event(Locator("tgi.jsonl", 1, 1), "log", "engine", message, raw=line))
+    assert (event.kind == "access", event.fields.get("path", "")) == (bool(path), path)
+
+
 def test_hostile_reprs_end_without_an_error() -> None:
     """Unbalanced quotes, deep nesting, cut lines."""
     assert reprs.mapping("{'a': 1, 'b': [1, 2") == {"a": 1, "b": "[1, 2"}

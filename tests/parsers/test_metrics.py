@@ -134,6 +134,7 @@ def test_legends_that_people_write(name: str, series: str | None, gpu: str) -> N
     ("container_rss_mib", "container_memory_mib", ""), ("unit_memory_current_bytes", "container_memory_mib", ""),
     ("container_memory_rss", "container_memory_mib", ""), ("pod_memory_working_set_bytes", "container_memory_mib", ""),
     ("total_rss_kib", "container_memory_mib", ""), ("apiserver_rss", None, ""),
+    ("chat-7b rss (GiB)", "process_rss_mib", "chat-7b"), ("chat-7b limit (GiB)", None, ""),
 ])  # fmt: skip
 def test_memory_by_process_and_unit(name: str, series: str | None, process: str) -> None:
     """A loop that somebody wrote heads its columns with the processes, or the unit, that it reads."""

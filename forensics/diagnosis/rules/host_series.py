@@ -100,6 +100,8 @@ def _of_another(column: Samples, death: Death) -> bool:
     if death.life is not None:  # by the shell's word
         killed |= {f.fields.get("pid", 0) for f in death.life.findings if f.signature == "python.killed"}
     named = column.scope.process
+    if named == death.entity.partition(":")[2]:
+        return False
     return column.scope.pid not in killed and not (ENGINE_COMM.search(named) or _ENGINE_ROLE.fullmatch(named))
 
 
