@@ -25,7 +25,7 @@ from .entities import (
     serves,
     shown_as_engine,
     words_of,
-)  # fmt: skip
+)
 from .model import Death, Life
 from .pod_names import workload_of
 

@@ -46,6 +46,8 @@ class Case:
     nodes: Nodes = field(default_factory=Nodes)
     namespaces: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Namespaces by entity, as far as anything names them."""
+    said: Sequence[Event] = ()
+    """What people say, not programs."""
     _templates: dict[str, Event | None] = field(default_factory=dict, repr=False)
     """Specs of workloads' templates, by entity, as far as they were asked for."""
 

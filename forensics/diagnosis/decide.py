@@ -161,6 +161,7 @@ def build_case(
         known_jobs,
         machines,
         {entity: frozenset(names) for entity, names in namespaces.items()},
+        tuple(told.by_people(events)),
     )
     # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.
     return replace(

@@ -54,14 +54,13 @@ def ends(case: Case) -> list[Finding]:
     What `docker ps` showed of an end that nothing here explains counts, whatever was done since.
     """
     deaths = (death for death in case.deaths if not bystanders.is_of_another_namespace(case, death.entity))
-    said = list(_by_people(case))
-    for event in said:
+    for event in case.said:
         status = _STATUS.search(event.text)
         if status is not None and int(status["code"]) not in _NO_FAULT:
             return [conclude("told_end", event, {"exit_code": int(status["code"])})]
     if any(deaths) or bystanders.seen_running(case):
         return []
-    for event in said:
+    for event in case.said:
         for sentence in _SENTENCE.findall(_QUOTED.sub(" ", event.text)):
             if (code := _end_in(sentence)) is not None:
                 return [conclude("told_end", event, {"exit_code": code} if code else {})]
@@ -81,7 +80,7 @@ def is_beside_asked(case: Case, entity: str, moment_s: float | None) -> bool:
         sound = life.from_start and life.last_activity is not None and life.fatal is None
         if sound and not _unnamed(life.entity) and not bystanders.are_alike(life.entity, entity):
             works[life.entity] = max(works.get(life.entity, 0.0), life.start.time.utc_s or 0.0)
-    said = [event.text for event in _by_people(case)] if works else []
+    said = [event.text for event in case.said] if works else []
     subjects = [text for text in said if _SUBJECT.match(text)]
     if any(_names(subjects, name) for name in works) and not _names(subjects, entity):
         return True
@@ -105,14 +104,16 @@ def _words(text: str) -> set[str]:
     return {part for word in _WORDS.finditer(text.lower()) for part in (word[0], word["letters"])}
 
 
-def _by_people(case: Case) -> Iterator[Event]:
+def by_people(events: Sequence[Event]) -> Iterator[Event]:
     """Lines of notes, sentences without a header, and what stands above the first dated line of a log."""
     printed: dict[str, int] = {}
-    for event in case.events:
+    for event in events:
         if event.stamps and event.channel != notes.CHANNEL:
             place = event.locator
             printed[place.source] = min(place.order, printed.get(place.source, place.order))
-    for event in case.of_kind("log"):
+    for event in events:
+        if event.kind != "log":
+            continue
         above = not event.stamps and event.locator.order < printed.get(event.locator.source, 0)
         bare = event.channel == "plain" and not event.stamps and prose.is_prose(event.text)
         bare = bare and not _ROW.search(event.text)
