@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..model import Event, Finding
-from . import counts, holders, jobs, timing
+from . import bystanders, counts, holders, jobs, timing
 from .case import Case
 from .evidence import same_fact
 from .judge import first_cause, served
@@ -233,7 +233,8 @@ def life_of(case: Case, incident: Incident) -> Life | None:
             return death.life
     lives = case.lives_of(incident.entity)
     if incident.hypotheses[0].cause.id == "healthy":
-        lives = [life for life in lives if served(life)][-1:] or lives
+        kin = [life for life in case.lives if bystanders.are_alike(life.entity, incident.entity)]
+        lives = [life for life in kin or case.lives if served(life)][-1:] or lives
     return next(iter(lives), None)
 
 

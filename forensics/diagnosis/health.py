@@ -94,9 +94,12 @@ def no_fault(case: Case) -> Incident:
 
 
 def _past_ends(case: Case) -> list[Finding]:
-    """The latest end that is history: the service works since. A kill of nobody's program was never an end of it."""
+    """The latest end that is history: the service works since. A kill of another program was never an end of it."""
     past = [d for d in case.deaths if not d.graceful and d.witnesses and bystanders.is_stale(case, d)]
-    past = [d for d in past if d.entity or any(map(hits_engine, d.witnesses))]
+    past = [
+        d for d in past
+        if any(map(hits_engine, d.witnesses)) or (d.entity and bystanders.may_be_engine(case, d.entity))
+    ]  # fmt: skip
     latest = max(past, key=lambda death: death.time_s or 0.0, default=None)
     return [conclude("past_end", latest.witnesses[-1])] if latest is not None else []
 

@@ -1164,15 +1164,28 @@ def test_a_kill_of_weeks_ago_is_history(b: ModuleType, days: int, healthy: bool)
     assert ("past_end" in b.names(w.diagnosis().verdict.supporting)) is healthy
 
 
-def test_a_kill_of_another_program_was_no_end_of_the_service(b: ModuleType) -> None:
+@pytest.mark.parametrize("uid", ["", "aaaaaaaa-1111-4222-8333-bbbbbbbbbbbb"], ids=["of nobody", "of a pod"])
+def test_a_kill_of_another_program_was_no_end_of_the_service(b: ModuleType, uid: str) -> None:
     """Weeks ago the node had no memory for somebody's job: the report does not call that an end of the service."""
     w = b.World()
-    w.start("chat.log", 0)
-    w.answer("chat.log", 3600)
-    w.kill("dmesg", -11 * 86400.0, "node", "", "", "trainer", None)
+    w.start("chat.log", 0, Scope(pod=b.POD))
+    w.answer("chat.log", 3600, scope=Scope(pod=b.POD))
+    w.kill("dmesg", -11 * 86400.0, "node", uid, "", "trainer", None)
     found = w.diagnosis()
     assert found.verdict.cause.id == "healthy"
     assert "past_end" not in b.names(found.verdict.supporting)
+
+
+def test_the_facts_of_a_rollout_are_those_of_the_run_that_serves_now(b: ModuleType) -> None:
+    """The old replica was stopped, and its log shows no start; the new one's says how it was set up."""
+    w = b.World()
+    old, new = Scope(pod="chat-6d5c7b4f9-b7xkt"), Scope(pod="chat-7f6bd9c8c-m4v2s")
+    w.answer("old.log", 0, scope=old)
+    w.start("new.log", 10, new, max_model_len=32768)
+    w.answer("new.log", 600, scope=new)
+    w.add("old.log", 700, "Shutting down", scope=old)
+    found = w.diagnosis()
+    assert (found.verdict.cause.id, found.key_facts["max_model_len"]) == ("healthy", 32768)
 
 
 def scrapes(w: Any, *rows: tuple[float, float, float]) -> None:
