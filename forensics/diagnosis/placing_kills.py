@@ -119,7 +119,7 @@ def place(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> N
         if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
             entities.join(scored[0][1], victim, "kill")
     _place_by_table(entities, events, {*limits, *exits})
-    _place_by_driver(entities, events)
+    _place_by_survivor(entities, events)
     _place_by_log(entities, events, logs)
 
 
@@ -151,30 +151,46 @@ def _is_elsewhere(kill: Event, node: str) -> bool:
 
 
 TOLD_S = 15.0
-"""Ray learns of a worker's death within this."""
+"""Ray, or the engine, learns of a worker's death within this."""
 _WORKER_LOST = lazy_regex(r"worker (?:process )?(?:has )?(?:died|crashed)|WorkerCrashedError|SYSTEM_ERROR")
 
 
-def _place_by_driver(entities: Entities, events: Sequence[Event]) -> None:
-    """Join the kill of a worker on another machine with the log whose Ray reports its death seconds later.
+_PROCESS_LOST = lazy_regex(r"(?:[Ee]ngine core|[Ww]orker) ?proc(?:ess)?\b.{0,60} died unexpectedly")
 
-    The cgroup names a pod that nothing else tells of; only where one log and one victim are meant.
+
+def _place_by_survivor(entities: Entities, events: Sequence[Event]) -> None:
+    """Join the kill of a worker with the log whose Ray, or own API server, reports its death seconds later.
+
+    The cgroup names a pod, or a container, that nothing else tells of; only where one log and one victim are meant.
     """
     kills = [
         e for e in events
         if e.kind == "kernel_oom" and e.time.utc_s is not None and entities.of(e).startswith(("uid:", "cid:"))
         and hits_engine(e)
     ]  # fmt: skip
-    lost = [e for e in events if e.channel == "ray" and _WORKER_LOST.search(e.text)] if kills else []
+    lost = [
+        (entities.name_of(Scope(), e.locator.source), e)
+        for e in events if kills and e.channel == "ray" and _WORKER_LOST.search(e.text)
+    ]  # fmt: skip
+    lost += [
+        (entities.of(e), e)
+        for e in events if kills and e.channel in ENGINE_CHANNELS and _PROCESS_LOST.search(e.text, endpos=400)
+    ]  # fmt: skip
     pairs = {
-        (entities.name_of(Scope(), told.locator.source), entities.of(kill))
-        for kill in kills for told in lost
+        (log, entities.of(kill))
+        for kill in kills for log, told in lost
         if told.time.utc_s is not None and kill.time.utc_s is not None
         and -kill.time.uncertainty_s - 1.0 <= told.time.utc_s - kill.time.utc_s <= TOLD_S
     }  # fmt: skip
+    pairs = {(log, victim) for log, victim in pairs if not _is_identified(entities, log)}
     if len(pairs) == 1:
         ((log, victim),) = pairs
         entities.join(log, victim, "kill")
+
+
+def _is_identified(entities: Entities, name: str) -> bool:
+    """True where the pod's uid or the container's id is known, by which a kill would name it."""
+    return any(known.startswith(("uid:", "cid:")) for known in entities.members(name))
 
 
 def _place_by_log(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> None:

@@ -227,6 +227,25 @@ def test_container_names_are_unique_on_a_docker_host_only(b: ModuleType) -> None
     assert not cluster.case().entities.same("ctr:vllm", f"cid:{b.CID}")
 
 
+@pytest.mark.parametrize(
+    ("after_s", "comm", "others", "joined"),
+    [(3, "VLLM::EngineCor", (), True), (-30, "VLLM::EngineCor", (), False), (3, "java", (), False),
+     (3, "VLLM::EngineCor", ("embed",), False)],
+    ids=["seconds later", "before it", "another program", "two lost one"],
+)  # fmt: skip
+def test_the_survivor_tells_whose_process_the_kernel_killed(
+    b: ModuleType, after_s: float, comm: str, others: tuple[str, ...], joined: bool
+) -> None:
+    """`docker compose logs` bears no id, and the kernel no name: the API server says that its engine died."""
+    w = b.World()
+    kill = w.kill("dmesg", 1000, "node", uid="", comm=comm)
+    for name in ("chat", *others):
+        w.start("compose.log", 0, Scope(container=name))
+        w.add("compose.log", 1000 + after_s, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.",
+              scope=Scope(container=name), level="ERROR")  # fmt: skip
+    assert (w.case().entities.of(kill) == "ctr:chat") is joined
+
+
 @pytest.mark.parametrize("pods", [False, True])
 @pytest.mark.parametrize("digits", [12, 64])
 def test_docker_ps_names_the_container_that_the_kernel_killed(b: ModuleType, digits: int, pods: bool) -> None:
