@@ -30,6 +30,7 @@ def build(events: Sequence[Event], samples: Sequence[Samples]) -> Entities:
     _join_bare_containers(entities, events)
     kills.join_signalled(entities, events)
     kills.join_restarted(entities, events)
+    _name_by_status(entities, events)
     _place_files(entities, events, samples)
     kills.place(entities, events, _ownerless_logs(entities, events))
     _name_by_series(entities, events, samples)
@@ -53,6 +54,15 @@ def _join_bare_containers(entities: Entities, events: Sequence[Event]) -> None:
         pods = {scope.pod for scope in told if scope.container == name and scope.pod}
         if len(pods) == 1:
             entities.join(f"pod:{pods.pop()}", f"ctr:{name}", "only_candidate")
+
+
+def _name_by_status(entities: Entities, events: Sequence[Event]) -> None:
+    """A log that is called exactly like a container whose status is there is that container's."""
+    names = {event.scope.container for event in events if event.kind == "docker_state"} - {""}
+    for file in sorted({event.locator.source for event in events if names and event.channel in LOG_CHANNELS}):
+        stem = file.rpartition("/")[2].partition(".")[0]
+        if stem in names and entities.key(f"file:{file}").startswith("file:"):
+            entities.join(f"ctr:{stem}", f"file:{file}", "file_name")
 
 
 def _name_by_series(entities: Entities, events: Sequence[Event], samples: Sequence[Samples]) -> None:

@@ -16,9 +16,10 @@ from ..model import Scope
 from ..regexes import lazy_regex
 
 _CONTAINER = lazy_regex(
-    r"(?:(?P<runtime>[a-z][a-z-]*?)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?|(?P<runtime>[a-z][a-z-]*?)-(?P<id>[0-9a-f]{12})\.scope"
+    r"(?:(?P<runtime>[a-z][a-z-]*?)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?"
+    r"|(?P<runtime>docker|libpod|crio|cri-containerd|nerdctl)-(?P<id>[0-9a-f]{8,63})\.scope"
 )
-"""An id, or behind the runtime's name the twelve digits that people leave of it."""
+"""An id, or behind a runtime's name the digits that people leave of it."""
 _POD = lazy_regex(
     r"(?:[a-z-]*kubepods-(?:burstable-|besteffort-)?)?pod"
     r"(?P<uid>[0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?"

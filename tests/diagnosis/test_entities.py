@@ -246,6 +246,18 @@ def test_the_survivor_tells_whose_process_the_kernel_killed(
     assert (w.case().entities.of(kill) == "ctr:chat") is joined
 
 
+@pytest.mark.parametrize(("file", "owner"), [
+    ("logs/embed-worker.log", "ctr:embed-worker"), ("embed.log", "file:embed.log"), ("chat.old.txt", "ctr:chat"),
+])  # fmt: skip
+def test_a_log_called_like_a_container(b: ModuleType, file: str, owner: str) -> None:
+    """`docker ps` names the containers; a file whose name is one of theirs, and no more, is its log."""
+    w = b.World()
+    for name in ("chat", "embed-worker"):
+        w.add("ps", 300, "x", "docker_state", "runtime", Scope(container=name), status="running")
+    line = w.add(file, 100, "batch failed", channel="plain")
+    assert w.case().entities.of(line) == owner
+
+
 @pytest.mark.parametrize("pods", [False, True])
 @pytest.mark.parametrize("digits", [12, 64])
 def test_docker_ps_names_the_container_that_the_kernel_killed(b: ModuleType, digits: int, pods: bool) -> None:

@@ -357,6 +357,7 @@ def test_paths_and_their_owners() -> None:
     assert owner_kind(f"{POD}/crio-{CID}.scope/container") == "container"
     assert path_scope("/system.slice/docker-5d0c5d0c5d0c.scope").container_id == "5d0c5d0c5d0c"
     assert path_scope("/docker/5d0c5d0c5d0c").container_id == ""
+    assert path_scope("/system.slice/session-12345678.scope").container_id == ""
     assert path_scope("/system.slice/vllm.service").unit == "vllm.service"
     assert path_scope(f"/kubepods/burstable/pod{'0a' * 16}/{CID}").pod_uid == "0a" * 16
     assert owner_kind("/") == "other"
