@@ -37,11 +37,11 @@ NO_ENGINE = lazy_regex(
 )
 """Words in the names of what stands beside an engine and is none."""
 _TRAINER = lazy_regex(
-    r"(?<![a-z])(?:train(?:er|ing|\.py)?|fine-?tun(?:e|er|ing)|sft|trl|axolotl|llama-?factory|unsloth|deepspeed|torchtune"
+    r"(?<![a-z])(?:train(?:er|ing)?|fine-?tun(?:e|er|ing)|sft|trl|axolotl|llama-?factory|unsloth|torchtune"
     r"|jupyter\w*|notebook|comfyui)(?![a-z])",
     regex.IGNORECASE,
 )
-"""What images and commands of other users of GPUs are called."""
+"""What images, containers and scripts of other users of GPUs are called."""
 _MODEL_FLAG = lazy_regex(r"(?:^|\s)(?:--model(?:[-_](?:path|id|tag|name))?[ =]|serve\s)\s*(?!\S*\$)\S")
 """Arguments that say which model is served, other than by a variable."""
 ENGINE_CHANNELS = frozenset({"engine", "container"})
@@ -183,8 +183,9 @@ def _speakers(units: Collection[str]) -> dict[str, str]:
 def shown_as_engine(spec: Event) -> bool:
     """True when a container's image or command is an inference engine's, or it asks for GPUs and trains nothing."""
     words = words_of(spec)
-    trains = _TRAINER.search(f"{words} {spec.fields.get('container') or spec.scope.container}")
-    return bool(ENGINE_PROGRAM.search(words)) or (bool(spec.fields.get("gpus")) and not trains)
+    scripts = " ".join(word for word in words.split() if word.endswith(".py"))
+    called = f"{spec.fields.get('image')} {spec.fields.get('container') or spec.scope.container} {scripts}"
+    return bool(ENGINE_PROGRAM.search(words)) or (bool(spec.fields.get("gpus")) and not _TRAINER.search(called))
 
 
 def may_run_engine(spec: Event) -> bool:

@@ -680,15 +680,19 @@ def test_a_container_id_tells_whose_end_it_was(b: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "healthy"),
-    [("example.com/trl:0.19", True), ("example.com/lora-finetune:2", True), ("example.com/ours:4", False)],
-)
-def test_a_trainer_with_a_gpu_is_no_engine(b: ModuleType, image: str, healthy: bool) -> None:
+    ("image", "args", "healthy"),
+    [
+        ("example.com/trl:0.19", (), True), ("example.com/lora-finetune:2", (), True), ("example.com/ours:4", (), False),
+        ("example.com/ours:4", ("/app/train.py", "--epochs", "3"), True),
+        ("example.com/ours:4", ("/app/main.py", "--checkpoint", "/mnt/train/out"), False),
+    ],
+)  # fmt: skip
+def test_a_trainer_with_a_gpu_is_no_engine(b: ModuleType, image: str, args: tuple[str, ...], healthy: bool) -> None:
     """It was killed at its own limit; the engine beside it works. Of an image that says nothing, a GPU tells enough."""
     w = b.World()
     w.start("chat.log", 0, Scope(pod=b.POD))
     w.answer("chat.log", 3600, scope=Scope(pod=b.POD))
-    w.pod("describe.txt", name="job-xq8d5", container="main", image=image, args=(), memory_limit_bytes=48 << 30)
+    w.pod("describe.txt", name="job-xq8d5", container="main", image=image, args=args, memory_limit_bytes=48 << 30)
     w.exited("describe.txt", 1800, 137, "OOMKilled", "job-xq8d5", "main")
     assert (verdict(w)[0] == "healthy") is healthy
 
