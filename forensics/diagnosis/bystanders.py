@@ -73,7 +73,7 @@ def is_foreign(case: Case, entity: str) -> bool:
     silent = speaks_as_engine(case, entity) is False
     if not silent or entity.startswith("file:") or is_named_after_engine(_bare(entity)):
         return False
-    engines = {life.entity for life in case.lives if _speaks_as_engine(life)}
+    engines = _engines(case)
     return bool(engines) and not any(other.startswith("file:") or are_alike(entity, other) for other in engines)
 
 
@@ -82,9 +82,14 @@ def is_another_unit(case: Case, death: Death) -> bool:
     if death.life is not None or not death.entity.startswith("unit:"):
         return False
     killed = [str(event.fields["victim_comm"]) for event in death.witnesses if event.fields.get("victim_comm")]
-    engines = {life.entity for life in case.lives if _speaks_as_engine(life)}
+    engines = _engines(case)
     units = bool(engines) and all(name.startswith("unit:") for name in engines)
     return units and all(map(GENERIC_COMM.fullmatch, killed)) and not any(are_alike(death.entity, e) for e in engines)
+
+
+def _engines(case: Case) -> frozenset[str]:
+    """The entities whose logs say what only an inference engine says."""
+    return frozenset(life.entity for life in case.lives if _speaks_as_engine(life))
 
 
 def _speaks_as_engine(life: Life) -> bool:

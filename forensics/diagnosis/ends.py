@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..model import Event, Role, Timestamp
+from ..model import Event, Finding, Role, Timestamp
 from ..regexes import lazy_regex
 from .entities import LOG_CHANNELS
 from .model import Life
@@ -86,10 +86,17 @@ def _ends_otherwise(life: Life) -> bool:
     """
     if life.shutdown is not None:
         return True
-    last = [f for f in life.findings if not f.quoted and f.locator.order > life.last_sign]
-    faults = [f.signature for f in last if f.role is Role.CAUSE and f.event.channel in LOG_CHANNELS]
-    if faults:
-        return not all(map(PEER_LOST.match, faults))
-    names = {f.signature for f in last}
+    if faults := faults_of(life):
+        return not all(PEER_LOST.match(fault.signature) for fault in faults)
+    names = {finding.signature for finding in _last_words(life)}
     caught = not names.isdisjoint(CAUGHT) and names.isdisjoint(SILENT_ENDS)
     return caught or (life.crash is not None and not ECHOES.search(life.crash.text))
+
+
+def faults_of(life: Life) -> list[Finding]:
+    """What a run's own log says that it failed of, behind the last sign of its work."""
+    return [f for f in _last_words(life) if f.role is Role.CAUSE and f.event.channel in LOG_CHANNELS]
+
+
+def _last_words(life: Life) -> list[Finding]:
+    return [f for f in life.findings if not f.quoted and f.locator.order > life.last_sign]

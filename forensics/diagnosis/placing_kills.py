@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -153,9 +153,8 @@ def _is_elsewhere(kill: Event, node: str) -> bool:
 TOLD_S = 15.0
 """Ray, or the engine, learns of a worker's death within this."""
 _WORKER_LOST = lazy_regex(r"worker (?:process )?(?:has )?(?:died|crashed)|WorkerCrashedError|SYSTEM_ERROR")
-
-
 _PROCESS_LOST = lazy_regex(r"(?:[Ee]ngine core|[Ww]orker) ?proc(?:ess)?\b.{0,60} died unexpectedly")
+"""How Ray, and vLLM's API server, report it."""
 
 
 def _place_by_survivor(entities: Entities, events: Sequence[Event]) -> None:
@@ -168,24 +167,26 @@ def _place_by_survivor(entities: Entities, events: Sequence[Event]) -> None:
         if e.kind == "kernel_oom" and e.time.utc_s is not None and entities.of(e).startswith(("uid:", "cid:"))
         and hits_engine(e)
     ]  # fmt: skip
-    lost = [
-        (entities.name_of(Scope(), e.locator.source), e)
-        for e in events if kills and e.channel == "ray" and _WORKER_LOST.search(e.text)
-    ]  # fmt: skip
-    lost += [
-        (entities.of(e), e)
-        for e in events if kills and e.channel in ENGINE_CHANNELS and _PROCESS_LOST.search(e.text, endpos=400)
-    ]  # fmt: skip
+    lost = list(_reports_of_loss(entities, events)) if kills else []
     pairs = {
         (log, entities.of(kill))
         for kill in kills for log, told in lost
         if told.time.utc_s is not None and kill.time.utc_s is not None
         and -kill.time.uncertainty_s - 1.0 <= told.time.utc_s - kill.time.utc_s <= TOLD_S
+        and not _is_identified(entities, log)
     }  # fmt: skip
-    pairs = {(log, victim) for log, victim in pairs if not _is_identified(entities, log)}
     if len(pairs) == 1:
         ((log, victim),) = pairs
         entities.join(log, victim, "kill")
+
+
+def _reports_of_loss(entities: Entities, events: Sequence[Event]) -> Iterator[tuple[str, Event]]:
+    """(whose log it is, line) of who reports that a process of the engine is gone."""
+    for event in events:
+        if event.channel == "ray" and _WORKER_LOST.search(event.text):
+            yield entities.name_of(Scope(), event.locator.source), event
+        elif event.channel in ENGINE_CHANNELS and _PROCESS_LOST.search(event.text, endpos=400):
+            yield entities.of(event), event
 
 
 def _is_identified(entities: Entities, name: str) -> bool:

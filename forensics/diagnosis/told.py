@@ -73,14 +73,16 @@ def is_beside_asked(case: Case, entity: str, moment_s: float | None) -> bool:
     A message's subject says which one is asked about. Other words do so only where the one that they name was started
     an hour later: however the former failed, nobody asks about it.
     """
-    if _unnamed(entity):
+    if not case.said or _unnamed(entity):
         return False
     works: dict[str, float] = {}
     for life in case.lives:
         sound = life.from_start and life.last_activity is not None and life.fatal is None
         if sound and not _unnamed(life.entity) and not bystanders.are_alike(life.entity, entity):
             works[life.entity] = max(works.get(life.entity, 0.0), life.start.time.utc_s or 0.0)
-    said = [event.text for event in case.said] if works else []
+    if not works:
+        return False
+    said = [event.text for event in case.said]
     subjects = [text for text in said if _SUBJECT.match(text)]
     if any(_names(subjects, name) for name in works) and not _names(subjects, entity):
         return True

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...model import Event, Finding, Role
+from ...model import Event, Finding
 from ...parsers.sizes import size_bytes
 from ...regexes import lazy_regex
 from .. import evidence, jobs
 from ..case import Case, conclude
-from ..ends import JOIN_S, LINGER_S, SILENT_ENDS
+from ..ends import JOIN_S, LINGER_S, SILENT_ENDS, faults_of
 from ..entities import hits_engine
-from ..model import Death, Life
+from ..model import Death
 from .host_series import counted_climb
 
 NEAR_S = 120.0
@@ -333,11 +333,8 @@ def _kernel_seen(case: Case, death: Death) -> bool:
     return bool(times) and (not death.time_s or min(times) - NEAR_S <= death.time_s <= max(times) + NEAR_S)
 
 
-def _told_why(life: Life) -> Iterator[Finding]:
-    for finding in life.findings:
-        peer = finding.signature.startswith(("nccl.", "ray.", "rdma."))
-        if finding.role is Role.CAUSE and not (finding.quoted or peer) and finding.locator.order >= life.last_sign:
-            yield finding
+_OF_PEERS = ("nccl.", "ray.", "rdma.")
+"""Families of what a run says of those that it worked with."""
 
 
 def _nearby(case: Case, death: Death) -> Iterator[Finding]:
@@ -345,7 +342,8 @@ def _nearby(case: Case, death: Death) -> Iterator[Finding]:
 
     A run that tells what it failed of was not killed; that it lost a peer may be another's kill.
     """
-    if not death.time_s or (death.life is not None and any(_told_why(death.life))):
+    faults = faults_of(death.life) if death.life is not None else []
+    if not death.time_s or not all(fault.signature.startswith(_OF_PEERS) for fault in faults):
         return
     for event in case.of_kind("kernel_oom"):
         when = event.time.utc_s
