@@ -145,8 +145,10 @@ def _built_in() -> Library:
 
 _RAISED = lazy_regex(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt): \S")
 """The last line of a traceback."""
-_LEAD = lazy_regex(r"\s*(?:(?:[\w./<>()-]+(?: [\w./<>()-]+){0,2}: |Value error, ))*")
-"""How programs begin a message: `vllm serve: error: `, `init: `, and pydantic."""
+_LEAD = lazy_regex(
+    r"\s*(?:\S+:\d+:\d+ \[\d+\] (?:\S+:\d+ )?NCCL [A-Z]+ )?(?:(?:[\w./<>()-]+(?: [\w./<>()-]+){0,2}: |Value error, ))*"
+)
+"""How programs begin a message: `vllm serve: error: `, `init: `, pydantic, and NCCL with host, process, thread, rank."""
 _OWN_WORDS, _OWN_SHARE = 5, 0.8
 """A message without a number is a program's own when it has so many words, and is so much of its line."""
 

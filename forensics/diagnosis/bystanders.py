@@ -33,12 +33,14 @@ _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
     "unit_exit", "unit_restart", "unit_state",
 )  # fmt: skip
-_STATES = ("docker_state", "container_state", "unit_state", "unit_restart", "pod_status")
+STATES = ("docker_state", "container_state", "unit_state", "unit_restart", "pod_status")
 """Kinds that say whether something runs, or how often it was restarted."""
 _OF_MACHINES = frozenset({"kernel", "nvidia", "oomd"})
 _RUNNING = frozenset({"running", "Running", "active"})
 _LIVE = ("pod_status", "container_state", "container_terminated", "container_waiting")
 """What tells how a pod is; a manifest only says how it should be."""
+_TRITON = frozenset({"triton.start", "triton.server_ready", "triton.model_load_failed", "triton.shutdown"})
+"""The server's words; the compiler of the same name speaks in every engine."""
 _CALM = ("INFO", "[INFO", "DEBUG", "[DEBUG")
 """How the lines of a program begin that reports its work, as most loggers print them behind the time."""
 LONG_PAST_S = 3 * 86400.0
@@ -73,7 +75,7 @@ def is_foreign(case: Case, entity: str) -> bool:
     silent = speaks_as_engine(case, entity) is False
     if not silent or entity.startswith("file:") or is_named_after_engine(_bare(entity)):
         return False
-    engines = _engines(case)
+    engines = speakers(case)
     return bool(engines) and not any(other.startswith("file:") or are_alike(entity, other) for other in engines)
 
 
@@ -82,20 +84,21 @@ def is_another_unit(case: Case, death: Death) -> bool:
     if death.life is not None or not death.entity.startswith("unit:"):
         return False
     killed = [str(event.fields["victim_comm"]) for event in death.witnesses if event.fields.get("victim_comm")]
-    engines = _engines(case)
+    engines = speakers(case)
     units = bool(engines) and all(name.startswith("unit:") for name in engines)
     return units and all(map(GENERIC_COMM.fullmatch, killed)) and not any(are_alike(death.entity, e) for e in engines)
 
 
-def _engines(case: Case) -> frozenset[str]:
+def speakers(case: Case) -> frozenset[str]:
     """The entities whose logs say what only an inference engine says."""
     return frozenset(life.entity for life in case.lives if _speaks_as_engine(life))
 
 
 def _speaks_as_engine(life: Life) -> bool:
     """True for a run with a message that only an inference engine prints, or a sign of its work."""
-    said = life.findings
-    return life.last_activity is not None or any(f.signature.partition(".")[0] in ENGINES for f in said)
+    if life.last_activity is not None:
+        return True
+    return any(f.signature in _TRITON or f.signature.partition(".")[0] in ENGINES for f in life.findings)
 
 
 def speaks_as_engine(case: Case, entity: str) -> bool | None:
@@ -119,8 +122,14 @@ def went_on(life: Life) -> bool:
 
 def are_alike(one: str, other: str) -> bool:
     """True where one's name begins the other's, or they differ only in what tells ranks apart."""
-    names = sorted((workload_of(one), workload_of(other)), key=len)
-    return names[1].startswith(names[0]) or _are_replicas(one, other)
+    names = sorted((_calling(one), _calling(other)), key=len)
+    return bool(names[0]) and names[1].startswith(names[0]) or _are_replicas(one, other)
+
+
+def _calling(entity: str) -> str:
+    """The name without what tells replicas apart, and a log's without what tells its pieces: `chat.debug.log`."""
+    kind, _, name = entity.partition(":")
+    return name.rpartition("/")[2].partition(".")[0] if kind == "file" else workload_of(entity)
 
 
 def _are_replicas(one: str, other: str) -> bool:
@@ -295,7 +304,7 @@ def _bare(entity: str) -> str:
 
 def restarted(case: Case) -> Event | None:
     """Whose restart counter says that the engine, or what may be it, ended, although no source shows the end."""
-    for event in case.of_kind(*_STATES):
+    for event in case.of_kind(*STATES):
         count = restarts(event)
         name = case.entities.of(event)
         if not isinstance(count, int) or count <= 0 or _of_sidecar(case, name, event.scope.container):
@@ -329,7 +338,7 @@ def runs_on(case: Case, entity: str) -> bool:
 
 def _unbroken(case: Case) -> Iterator[str]:
     """Entities of which a status says that they run, and were never restarted."""
-    for event in case.of_kind(*_STATES):
+    for event in case.of_kind(*STATES):
         word = str(event.fields.get("status") or event.fields.get("state") or event.fields.get("phase") or "")
         name = case.entities.of(event)
         if word in _RUNNING and not restarts(event) and not _of_sidecar(case, name, event.scope.container):

@@ -48,6 +48,8 @@ class Case:
     """Namespaces by entity, as far as anything names them."""
     said: Sequence[Event] = ()
     """What people say, not programs."""
+    asked: frozenset[str] = frozenset()
+    """Whom they ask about (`asked.of`), as far as the bundle shows more of them."""
     _templates: dict[str, Event | None] = field(default_factory=dict, repr=False)
     """Specs of workloads' templates, by entity, as far as they were asked for."""
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..model import Event, Finding, Locator, Samples, Source
 from ..signatures import Library
 from . import (
+    asked,
     bystanders,
     engines,
     facts,
@@ -50,7 +51,7 @@ def diagnose(
         if not (
             death.graceful
             or bystanders.is_stale(case, death)
-            or told.is_beside_asked(case, death.entity, death.time_s)
+            or asked.is_beside(case, death.entity, death.time_s)
             or bystanders.is_of_another_namespace(case, death.entity)
             or _retyped(case, death)
             or any(bystanders.is_elsewhere(case, e) for e in death.witnesses)
@@ -166,6 +167,7 @@ def build_case(
     # Exit code 143 looks orderly, but it is none when a probe asked for it; nor is 0 of a server nobody stopped.
     return replace(
         case,
+        asked=asked.of(case),
         deaths=tuple(replace(death, graceful=death.graceful and _orderly(case, death)) for death in found_deaths),
     )
 

@@ -19,7 +19,7 @@ def in_order(case: Case, incidents: Sequence[Incident]) -> list[Incident]:
     newest_s = max((i.start_s for i in incidents if i.start_s is not None), default=0.0)
     overcome = _overcome(incidents)
     last = _stopped_before(incidents) | _of_strangers(case, incidents) | _only_heard_of(case, incidents)
-    last |= _in_passing(case, incidents)
+    last |= _in_passing(case, incidents) | _explained(incidents)
     ordered = sorted(incidents, key=lambda i: (id(i) in last, *_importance(case, i, overcome, newest_s)))
     return [i for n, i in enumerate(ordered) if not _retold(i, ordered[:n])]
 
@@ -83,6 +83,20 @@ def _of_strangers(case: Case, incidents: Sequence[Incident]) -> frozenset[int]:
             and not _explains(other, engine)
             for engine in own
         )
+    )
+
+
+def _explained(incidents: Sequence[Incident]) -> frozenset[int]:
+    """Ids (`id()`) of the incidents that another one of the same engine explains: its second log says more."""
+    return frozenset(
+        id(incident)
+        for incident in incidents
+        for other in incidents
+        if other.entity != incident.entity
+        and bystanders.are_alike(other.entity, incident.entity)
+        and other.hypotheses[0].cause != incident.hypotheses[0].cause
+        and _explains(other, incident)
+        and not _explains(incident, other)
     )
 
 

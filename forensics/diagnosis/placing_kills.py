@@ -109,6 +109,7 @@ def place(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> N
             and event.time.utc_s is not None
         ):
             exits.setdefault(pod, []).append((event.time.utc_s, min(event.time.uncertainty_s, _DOUBT_S)))
+    fitting: dict[str, dict[str, int]] = {}
     for event in events:
         victim = entities.of(event) if event.kind == "kernel_oom" else ""
         if not victim or victim.startswith("pod:"):
@@ -117,7 +118,14 @@ def place(entities: Entities, events: Sequence[Event], logs: Sequence[Log]) -> N
         fits = ((_fit_kill(event, limits.get(pod, ()), exits.get(pod, ())), pod) for pod in here)
         scored = sorted((-fit, pod) for fit, pod in fits if fit == BOTH or pod.startswith("pod:"))
         if scored and scored[0][0] < 0 and (len(scored) == 1 or scored[1][0] > scored[0][0]):
-            entities.join(scored[0][1], victim, "kill")
+            fit, pod = -scored[0][0], scored[0][1]
+            victims = fitting.setdefault(pod, {})
+            victims[victim] = max(fit, victims.get(victim, 0))
+    for pod, victims in fitting.items():
+        best = [victim for victim, fit in victims.items() if fit == max(victims.values())]
+        if len(best) == 1 or victims[best[0]] == BOTH:  # a pod is one of several that have the limit in common
+            for victim in best:
+                entities.join(pod, victim, "kill")
     _place_by_table(entities, events, {*limits, *exits})
     _place_by_survivor(entities, events)
     _place_by_log(entities, events, logs)

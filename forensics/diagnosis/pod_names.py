@@ -24,6 +24,17 @@ _CUT_WORDS = lazy_regex(
 _STREAM_WORDS = lazy_regex(r"(?i)(?<=[-_.])(?:std)?(?:out|err)(?=[-_.]|$)")
 """Endings of a job's, or a supervisor's, two streams: `slurm-4711.out` and `.err`, `vllm-stderr.log`."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
+_SAID_OF_ANY = _COMMON_WORDS | {
+    "sglang", "api", "apiserver", "llm", "llms", "gpu", "gpus", "worker", "workers", "head", "leader", "rank",
+    "replica", "main", "prod", "staging", "out", "err", "stdout", "stderr", "event", "events", "dmesg", "journal",
+    "journalctl", "kernel", "kern", "syslog", "messages", "docker", "compose", "describe", "status", "metrics",
+    "other", "logs", "tail", "crash", "boot", "before", "after", "problem", "error", "errors", "the", "and", "for",
+    "with", "console", "session", "terminal", "job", "result", "results", "insights", "export", "query",
+    "cloudwatch", "loki", "grafana", "stern", "today", "yesterday", "morning", "night", "slurm", "systemd", "host",
+    "server", "cluster", "request", "requests", "output", "trace", "traceback", "screen", "paste", "pasted",
+    "snippet", "excerpt", "part", "full", "all", "raw", "dump", "incident",
+}  # fmt: skip
+"""What the names of engines and of files share with every text about them."""
 
 
 def workload_of(name: str) -> str:
@@ -92,6 +103,19 @@ def _bears(file: str, name: str) -> bool:
 def resembles(path: str, pod: str) -> bool:
     """True where a path and a pod's workload have a telling word in common, or a file's name begins the pod's."""
     return bool(_words(path) & _words(workload_of(pod))) or _begins(path, pod)
+
+
+_ID = lazy_regex(r"(?=[a-f]*\d)[a-f\d]{6,}")
+
+
+def telling_words(name: str) -> Iterator[str]:
+    """The words of a pod's, a unit's or a file's name by which people call an engine, with numbers and without."""
+    base = name.rpartition("/")[2].partition(":")[2] or name.rpartition("/")[2]
+    stem = base.partition(".")[0] if "/" in name or "." in base else base
+    for word in regex.findall(r"\p{L}[\p{L}\p{N}]*", stem.lower()):
+        for part in {word, word.rstrip("0123456789")}:
+            if len(part) > 2 and part not in _SAID_OF_ANY and not (_FILE_NOISE.fullmatch(part) or _ID.fullmatch(part)):
+                yield part
 
 
 def _words(path: str) -> set[str]:

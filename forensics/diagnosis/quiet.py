@@ -8,7 +8,7 @@ from functools import partial
 
 from ..model import Event, Finding, Locator, Role
 from ..regexes import lazy_regex
-from . import bystanders, jobs, rank, rules, saturated, told, unowned
+from . import asked, bystanders, jobs, rank, rules, saturated, unowned
 from . import evidence as evidence_stage
 from .case import Case
 from .deaths import ONE_INCIDENT_S
@@ -92,7 +92,7 @@ def _survived(case: Case, finding: Finding) -> bool:
         return True
     if event.kind == "kernel_oom" and unowned.fits_no_run(case, event):
         return True
-    if told.is_beside_asked(case, owner, event.time.utc_s) or bystanders.is_of_another_namespace(case, owner):
+    if asked.is_beside(case, owner, event.time.utc_s) or bystanders.is_of_another_namespace(case, owner):
         return True
     if _is_after_all(case, event) or (finding.signature in evidence_stage.REBOOTS and _was_drained(case)):
         return True

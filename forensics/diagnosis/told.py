@@ -13,7 +13,6 @@ from ..parsers import mentions, notes, prose
 from ..regexes import lazy_regex
 from . import bystanders
 from .case import Case, conclude
-from .pod_names import workload_of
 
 _EXIT = lazy_regex(
     r"(?:(?i:\bexit(?:ed with)?[ -]?(?:code|status))|退出码|(?i:code (?:de )?(?:sortie|retour))|(?i:código de salida))"
@@ -37,11 +36,6 @@ _UNSURE = lazy_regex(
 )
 _ROW = lazy_regex(r"\S {2,}\S.*? {2,}\S")
 """Columns: a program's table, whatever sentence stands in the last one."""
-APART_S = 3600.0
-"""An hour after an end, what is started is no answer to it."""
-_WORDS = lazy_regex(r"(?P<letters>\p{L}*)[\p{L}\p{N}]*")
-_SUBJECT = lazy_regex(r"(?i)[\W_]*(?:subject|betreff|objet|asunto|assunto|oggetto|onderwerp|title|titel|titre)[\W_]*:")
-"""What a message is about: its own header, whatever its body fears or mentions."""
 _SENTENCE = lazy_regex(r"[^.!?。！？]+(?:\.(?=\w)[^.!?。！？]*)*[.!?。！？]*")
 _QUOTED = lazy_regex(
     r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|„[^“”\n]{1,200}[“”]|«[^»\n]{1,200}»|`[^`\n]{1,200}`|'[^'\n]{3,200}'"
@@ -67,45 +61,6 @@ def ends(case: Case) -> list[Finding]:
     return []
 
 
-def is_beside_asked(case: Case, entity: str, moment_s: float | None) -> bool:
-    """True for what befell another engine than the one that people name, which works.
-
-    A message's subject says which one is asked about. Other words do so only where the one that they name was started
-    an hour later: however the former failed, nobody asks about it.
-    """
-    if not case.said or _unnamed(entity):
-        return False
-    works: dict[str, float] = {}
-    for life in case.lives:
-        sound = life.from_start and life.last_activity is not None and life.fatal is None
-        if sound and not _unnamed(life.entity) and not bystanders.are_alike(life.entity, entity):
-            works[life.entity] = max(works.get(life.entity, 0.0), life.start.time.utc_s or 0.0)
-    if not works:
-        return False
-    said = [event.text for event in case.said]
-    subjects = [text for text in said if _SUBJECT.match(text)]
-    if any(_names(subjects, name) for name in works) and not _names(subjects, entity):
-        return True
-    later = [name for name, start_s in works.items() if moment_s and start_s > moment_s + APART_S]
-    return any(_names(said, name) for name in later) and not _names(said, entity)
-
-
-def _unnamed(entity: str) -> bool:
-    return not entity or entity.startswith(("file:", "cid:", "uid:"))
-
-
-def _names(said: Sequence[str], entity: str) -> bool:
-    """True where somebody writes a word of a name: of `chat-7b-1` or `chat7`, `chat` will do."""
-    name = workload_of(entity) if entity.startswith("pod:") else entity.partition(":")[2]
-    words = {word for word in _words(name) if len(word) > 2 and not word.isdigit()}
-    return any(not words.isdisjoint(_words(text)) for text in said)
-
-
-def _words(text: str) -> set[str]:
-    """The words of a text, with their numbers and without."""
-    return {part for word in _WORDS.finditer(text.lower()) for part in (word[0], word["letters"])}
-
-
 def by_people(events: Sequence[Event]) -> Iterator[Event]:
     """Lines of notes, sentences without a header, and what stands above the first dated line of a log."""
     printed: dict[str, int] = {}
@@ -118,9 +73,14 @@ def by_people(events: Sequence[Event]) -> Iterator[Event]:
             continue
         above = not event.stamps and event.locator.order < printed.get(event.locator.source, 0)
         bare = event.channel == "plain" and not event.stamps and prose.is_prose(event.text)
-        bare = bare and not _ROW.search(event.text)
+        bare = bare and not is_row(event.text)
         if above or bare or event.channel == notes.CHANNEL:
             yield event
+
+
+def is_row(text: str) -> bool:
+    """True for a line of a program's table."""
+    return _ROW.search(text) is not None
 
 
 def _end_in(sentence: str) -> int | None:

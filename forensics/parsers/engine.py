@@ -35,6 +35,11 @@ _GIN = lazy_re(
 )
 """Ollama's access line, which is that of the Go framework: only calls of a model tell an engine at work."""
 
+_SLOTS = lazy_re(
+    r"srv +log_server_r\w*: request: (?P<method>[A-Z]+) (?P<path>/\S*) \S+ (?P<status>\d{3})"
+)
+"""llama.cpp's access line, in which the function's name is cut to twelve characters."""
+
 _ROUTER = lazy_re(
     r"\s*(?:INFO +)?(?P<span>[a-z_]{3,40})\{[^\n]{0,4000}\}: (?:text_(?:generation|embeddings)_router(?:::\w+)*: )?"
     r'(?:\S+\.rs:\d+: )?Success(?: total_time="[^\n]{0,2000})?'
@@ -57,6 +62,7 @@ ANCHORS = (
     "  version ",
     "  model   ",
     "[GIN] ",
+    "log_server_r",
     '"Success"',
     'HTTP/1.1" 4',
     'HTTP/1.1" 5',
@@ -80,6 +86,9 @@ def refine(event: Event) -> Event:
         if found:
             fields = {"method": found["method"], "path": found["path"], "status": int(found["status"])}
             return _as(event, "access", fields)
+    if ": request: " in text and (found := _SLOTS.fullmatch(text)):
+        fields = {"method": found["method"], "path": found["path"], "status": int(found["status"])}
+        return _as(event, "access", fields)
     if text == "Success" and (found := _ROUTER_JSON.search(event.raw)):
         return _as(event, "access", {"method": "POST", "path": f"/{found['span']}", "status": 200})
     if ": Success" in text and "total_time=" in text and (found := _ROUTER.fullmatch(text)):
