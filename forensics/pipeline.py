@@ -148,7 +148,7 @@ _RAISED = lazy_regex(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interr
 _LEAD = lazy_regex(
     r"\s*(?:\S+:\d+:\d+ \[\d+\] (?:\S+:\d+ )?NCCL [A-Z]+ )?(?:(?:[\w./<>()-]+(?: [\w./<>()-]+){0,2}: |Value error, ))*"
 )
-"""How programs begin a message: `vllm serve: error: `, `init: `, pydantic, and NCCL with host, process, thread, rank."""
+"""How programs begin a message: `vllm serve: error: `, `init: `, pydantic, NCCL with host, process, thread, rank."""
 _OWN_WORDS, _OWN_SHARE = 5, 0.8
 """A message without a number is a program's own when it has so many words, and is so much of its line."""
 

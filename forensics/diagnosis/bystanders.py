@@ -123,7 +123,7 @@ def went_on(life: Life) -> bool:
 def are_alike(one: str, other: str) -> bool:
     """True where one's name begins the other's, or they differ only in what tells ranks apart."""
     names = sorted((_calling(one), _calling(other)), key=len)
-    return bool(names[0]) and names[1].startswith(names[0]) or _are_replicas(one, other)
+    return (bool(names[0]) and names[1].startswith(names[0])) or _are_replicas(one, other)
 
 
 def _calling(entity: str) -> str:

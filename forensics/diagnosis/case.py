@@ -182,6 +182,7 @@ DERIVED: dict[str, Derived] = {
                 "gpu_smaller_than_before",
                 "gpu_smaller_than_named",
                 "gpu_is_slice",
+                "share_above_free",
                 "page_cache_shared",
                 "gpu_is_share_of_ram",
                 "probe_budget_short",

@@ -22,6 +22,8 @@ CAUGHT = frozenset({"vllm.engine_fatal_error", "vllm.engine_core_start_failed"})
 """Words of an engine that ends of an exception."""
 PEER_LOST = lazy_regex(r"nccl\.|vllm\.(?:rpc_timeout|v0_engine_timeout|engine_ready_timeout)$|sglang\.watchdog$")
 """Signatures of what those say who waited for a process that is gone."""
+OF_PEERS = ("nccl.", "ray.", "rdma.")
+"""Families of what a run says of those that it worked with."""
 ECHOES = lazy_regex(
     r"EngineDeadError|EngineCore initialization|RuntimeError: (?:Engine core|Executor failed)|BrokenProcessPool"
     r"|CancelledError|BrokenPipe|ConnectionReset|EOFError|SystemExit|KeyboardInterrupt|ClientDisconnect"

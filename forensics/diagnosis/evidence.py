@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from ..clocks.yearless import DAY_S, nearest_turn_s
 from ..clocks.years import YEAR_S
 from ..model import Finding, Role, StampForm, Timestamp
+from ..regexes import lazy_regex
 from . import jobs
 from .case import Case
+from .ends import OF_PEERS, PEER_LOST, faults_of
 from .entities import ENGINE_COMM
 from .model import Death, Decoy, Phase
 
@@ -154,25 +156,38 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
         return "other_entity"
     if of_log and in_run:
         return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
-    if not owner and case.nodes.apart(death.entity, finding.event):
+    if not owner and (case.nodes.apart(death.entity, finding.event) or _apart_from_asked(case, death, finding)):
         return "other_host"
     return _outside_run(death, finding) or _in_time(case, death, finding, bool(owner))
+
+
+def _apart_from_asked(case: Case, death: Death, finding: Finding) -> bool:
+    """True for a fact of a machine on which none of the replicas ran that somebody asks about."""
+    homes = [name for name in case.asked if case.nodes.homes.get(name)]
+    ours = any(case.entities.same(death.entity, name) for name in case.asked)
+    return ours and bool(homes) and all(case.nodes.apart(name, finding.event) for name in homes)
 
 
 REBOOTS = frozenset({
     "k8s.node_rebooted", "kernel.reboot", "k8s.node_shutdown", "kubelet.shutdown", "systemd.shutdown",
 })  # fmt: skip
 """What ends everything that runs on a machine: who was started after it did not end of it."""
+_RAY_KILLS = frozenset({"ray.memory_monitor_kill", "ray.node_out_of_memory", "ray.memory_above_threshold"})
+"""What a raylet and the GCS tell of all that run on a node."""
 SURVIVED_S = 60.0
 """A program whose kernel faults on the GPU fails at its next call: this long at work after it, it was another's."""
 
 
 def _outside_run(death: Death, finding: Finding) -> str:
-    """Why a program's fault on the GPU, or a reboot, did not end the run.
+    """Why a program's fault on the GPU, a reboot, or a kill of some worker of Ray did not end the run.
 
-    It came before the start; or the run worked on after the fault.
+    It came before the start; or the run worked on after the fault; or it tells what it failed of, and lost no worker.
     """
     life, time = death.life, finding.time
+    if life is not None and finding.signature in _RAY_KILLS:
+        faults = faults_of(life)
+        of_peers = (f.signature.startswith(OF_PEERS) or PEER_LOST.match(f.signature) for f in faults)
+        return "other_entity" if faults and not any(of_peers) else ""
     of_program = finding.signature == "nvidia.xid_application"
     if life is None or time.utc_s is None or not (of_program or finding.signature in REBOOTS):
         return ""
@@ -186,6 +201,9 @@ def _outside_run(death: Death, finding: Finding) -> str:
 
 def _killed_another(case: Case, finding: Finding) -> bool:
     """True for a kill that somebody ordered of another program, as a name or a list of processes tells."""
+    task = finding.fields.get("task")
+    if finding.event.channel == "ray" and task:
+        return not _ENGINE_TASK.search(str(task))
     pid = finding.fields.get("victim_pid")
     if finding.event.kind != "log" or finding.event.channel not in ("host", "container") or pid is None:
         return False
@@ -195,6 +213,10 @@ def _killed_another(case: Case, finding: Finding) -> bool:
     return bool(named) and not any(ENGINE_COMM.search(e.text) for e in named)
 
 
+_ENGINE_TASK = lazy_regex(
+    r"(?i)vllm|sglang|llm|engine|serve|replica|worker_?(?:wrapper|proc)|executor|model|actor|infer|predict"
+)
+"""How the tasks and actors are called in which Ray runs an engine, and what serves it."""
 CRON_KILL = "host.cron_kill"
 AGENT_KILL = "host.agent_kill"
 AT_ONCE_S = 30.0

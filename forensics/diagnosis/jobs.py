@@ -105,9 +105,11 @@ def completed(ends: Iterable[Finding], life: Life) -> bool:
 
 
 def is_of_another(job: str, known: Iterable[str], life: Life) -> bool:
-    """True when the output of a run names another job than this one, in its lines or in the name of its file."""
+    """True when a run is a systemd unit, or names another job than this one, in its lines or in its file's name."""
     if not job or bears(life.sources, job):
         return False
+    if life.entity.startswith("unit:"):
+        return True  # what systemd starts, no scheduler submitted
     if life.job:
         return life.job != job
     return _is_of_another(life, job) or any(bears(life.sources, other) for other in known if other != job)

@@ -128,7 +128,8 @@ def _proves_more(later: Judged, first: Judged) -> bool:
     if not (first.decided and later.decided):
         return False
     then, now = first.hypotheses[0], later.hypotheses[0]
-    same = then.cause.id == now.cause.id and first.death.container == later.death.container
+    containers = {first.death.container, later.death.container} - {""}
+    same = then.cause.id == now.cause.id and len(containers) <= 1
     return same and then.doubt == "family" and now.confidence in _CLEAR
 
 

@@ -57,12 +57,14 @@ def _join_bare_containers(entities: Entities, events: Sequence[Event]) -> None:
 
 
 def _name_by_status(entities: Entities, events: Sequence[Event]) -> None:
-    """A log that is called exactly like a container whose status is there is that container's."""
-    names = {event.scope.container for event in events if event.kind == "docker_state"} - {""}
+    """A log that is called exactly like a container, or a unit, whose status is there is its own."""
+    names = {event.scope.container: "ctr" for event in events if event.kind == "docker_state"}
+    names |= {entities.of(e).partition(":")[2]: "unit" for e in events if e.kind in ("unit_exit", "unit_state")}
+    names.pop("", None)
     for file in sorted({event.locator.source for event in events if names and event.channel in LOG_CHANNELS}):
         stem = file.rpartition("/")[2].partition(".")[0]
         if stem in names and entities.key(f"file:{file}").startswith("file:"):
-            entities.join(f"ctr:{stem}", f"file:{file}", "file_name")
+            entities.join(f"{names[stem]}:{stem}", f"file:{file}", "file_name")
 
 
 def _name_by_series(entities: Entities, events: Sequence[Event], samples: Sequence[Samples]) -> None:

@@ -25,6 +25,8 @@ _THIS_PROCESS = lazy_regex(r"this process has ([\d.]+ (?:bytes|KiB|MiB|GiB)) mem
 _GIB = 1024**3
 CONTEXT_GIB = 3.0
 """CUDA contexts, NCCL buffers and workspaces of one engine, outside of torch's pool."""
+OWN_CONTEXT_GIB = 0.75
+"""The CUDA context alone, which a process has when it first asks what is free."""
 OUTSIDE_POOL_GIB = 4.0
 """As above with graphs: an entry of NVML so far above torch's own figures can still only be ourselves."""
 MUCH_OUTSIDE_GIB = 8.0
@@ -42,12 +44,25 @@ def rules(case: Case, death: Death) -> Iterator[Finding]:
     failure = first_failure(death.life)
     yield from _smaller(case, death)
     yield from _smaller_than_before(case, death)
+    yield from _share_above_free(death.life)
     if failure is None:
         return
     yield from _share_of_ram(case, death)
     numbers = _numbers(death.life, failure)
     if numbers is not None:
         yield from _arithmetic(numbers)
+
+
+def _share_above_free(life: Life | None) -> Iterator[Finding]:
+    """A share of the card that is refused although only the process's own context is missing from the total."""
+    for finding in life.findings if life is not None else ():
+        if finding.signature == "vllm.free_memory_low":
+            free, total = finding.fields["gpu_free_gib"], finding.fields["gpu_total_gib"]
+            if 0 < total - free <= OWN_CONTEXT_GIB:
+                fits = math.floor(100 * free / total) / 100
+                fields = {**finding.fields, "context_gib": round(total - free, 2), "utilization_that_fits": fits}
+                yield conclude("share_above_free", finding.event, fields, (finding,))
+                return
 
 
 def _smaller(case: Case, death: Death) -> Iterator[Finding]:

@@ -13,11 +13,12 @@ from dataclasses import replace
 from ...model import Event, Finding
 from ...parsers.sizes import size_bytes
 from ...regexes import lazy_regex
-from .. import evidence, jobs
+from .. import evidence, jobs, unowned
 from ..case import Case, conclude
-from ..ends import JOIN_S, LINGER_S, SILENT_ENDS, faults_of
+from ..ends import JOIN_S, LINGER_S, OF_PEERS, SILENT_ENDS, faults_of
 from ..entities import hits_engine
 from ..model import Death
+from . import probes
 from .host_series import counted_climb
 
 NEAR_S = 120.0
@@ -333,19 +334,18 @@ def _kernel_seen(case: Case, death: Death) -> bool:
     return bool(times) and (not death.time_s or min(times) - NEAR_S <= death.time_s <= max(times) + NEAR_S)
 
 
-_OF_PEERS = ("nccl.", "ray.", "rdma.")
-"""Families of what a run says of those that it worked with."""
-
-
 def _nearby(case: Case, death: Death) -> Iterator[Finding]:
     """A node-wide kill of somebody else at the time of this death: the node was out of memory.
 
     A run that tells what it failed of was not killed; that it lost a peer may be another's kill.
     """
     faults = faults_of(death.life) if death.life is not None else []
-    if not death.time_s or not all(fault.signature.startswith(_OF_PEERS) for fault in faults):
+    if not death.time_s or not all(fault.signature.startswith(OF_PEERS) for fault in faults):
         return
+    ordered = probes.probe_kill_of(case, death) is not None
     for event in case.of_kind("kernel_oom"):
+        if ordered and unowned.may_be_anybodys(case, event):
+            continue
         when = event.time.utc_s
         if when is None or abs(when - death.time_s) > NEAR_S + min(event.time.uncertainty_s, NEAR_S):
             continue
