@@ -8,73 +8,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import regex
-
-from ..parsers import notes
+from ..model import Event
+from ..parsers import mentions, notes
 from ..regexes import lazy_regex
 from . import bystanders, told
 from .case import Case
 from .entities import CLUSTER_NAME, NO_ENGINE
+from .model import Asked
 from .pod_names import telling_words, workload_of
 
-APART_S = 3600.0
-"""An hour after an end, what is started is no answer to it."""
 _SUBJECT = lazy_regex(
-    r"(?i)[\W_]*(?:subj(?:ect)?|betr(?:eff)?|objet|asunto|assunto|oggetto|onderwerp|title|titel|titre|тема|件名|主题|标题)[\W_]*[:：]"
+    r"(?i)[\W_]*(?:subj(?:ect)?|betr(?:eff)?|objet|asunto|assunto|oggetto|onderwerp|title|titel|titre|тема|件名|主题|标题)"
+    r"[\W_]*[:：]"
 )
 """What a message is about: its own header, whatever its body fears or mentions."""
-_WORDS = lazy_regex(r"(?P<letters>\p{L}*)[\p{L}\p{N}]*")
+_PASSING = lazy_regex(
+    r"(?i)\b(?:neighbou?rs?|unrelated|not ours|theirs|for context|(?:another|other|different) team|by the way|fyi"
+    r"|nachbar\w*|nicht unser\w*|anderes team|nebenbei|voisin\w*|autre équipe|vecino\w*|otro equipo|vizinh\w+"
+    r"|outr[ao] (?:time|equipe))\b"
+    r"|邻居|其他团队|别的(?:组|团队)|无关|他のチーム|隣の"
+)
+"""How people mention what stands beside the one that they ask about."""
+_TOKENS = lazy_regex(r"[\s`'\"“”„«»(),;|<>]+|[.:](?=\s|$)")
+_WORDS = lazy_regex(r"(?P<letters>\p{Latin}*)[\p{Latin}\p{N}]*")
+"""Latin words stand without a space in Chinese and Japanese."""
 
 
-def of(case: Case) -> frozenset[str]:
-    """The entities that people ask about; empty where they name none of which the bundle shows more."""
+def of(case: Case) -> Asked:
+    """The first that anybody names of those of whom the bundle shows more, and where."""
     names = {entity: words for entity in _candidates(case) if (words := _words_of(case, entity))}
-    for text in _requests(case):
-        if named := _named(text, names):
-            return named
-    return frozenset()
+    for event, words in _requests(case):
+        if named := _named(words, names):
+            return Asked(named, event.locator)
+    return Asked()
 
 
-def is_beside(case: Case, entity: str, moment_s: float | None) -> bool:
-    """True for what befell another service than the one that people ask about.
-
-    Where somebody only mentions one, what it did an hour before it was started and worked is not asked about either.
-    """
-    if not entity or entity.startswith(("cid:", "uid:")) or not case.said:
+def is_beside(case: Case, entity: str) -> bool:
+    """True for what befell another service than the one that people ask about, whose log is here."""
+    if not entity or entity.startswith(("cid:", "uid:")):
         return False
-    if any(map(case.lives_of, case.asked)) and not _is_of_asked(case, entity):
-        return True
-    return _failed_before(case, entity, moment_s)
+    return any(map(case.lives_of, case.asked.entities)) and not _is_of_asked(case, entity)
 
 
 def _is_of_asked(case: Case, entity: str) -> bool:
     """True for the one that is asked about, what is named like it, and a log of nobody that may be its own."""
-    if any(case.entities.same(entity, name) or bystanders.are_alike(entity, name) for name in case.asked):
+    if any(case.entities.same(entity, name) or bystanders.are_alike(entity, name) for name in case.asked.entities):
         return True
     own = _words_of(case, entity)
-    if any(own & _words_of(case, name) for name in case.asked):
+    if any(own & _words_of(case, name) for name in case.asked.entities):
         return True
     if not entity.startswith("file:"):
         return False
-    if not own or not any(bystanders.speaks_as_engine(case, name) for name in case.asked):
+    if not own or not any(bystanders.speaks_as_engine(case, name) for name in case.asked.entities):
         return True
     return case.nodes.spanning and not any(own & _words(event.text) for event in case.said)
-
-
-def _failed_before(case: Case, entity: str, moment_s: float | None) -> bool:
-    """True where people name another engine, which was started an hour later, and works."""
-    if entity.startswith("file:") or not moment_s:
-        return False
-    later = {
-        life.entity
-        for life in case.lives
-        if life.from_start and life.last_activity is not None and life.fatal is None
-        and (life.start.time.utc_s or 0.0) > moment_s + APART_S
-        and not life.entity.startswith("file:") and not bystanders.are_alike(life.entity, entity)
-    }  # fmt: skip
-    said = [_words(event.text) for event in case.said] if later else []
-    own = _words_of(case, entity)
-    return any(words & _words_of(case, name) for name in later for words in said) and not any(own & w for w in said)
 
 
 def _candidates(case: Case) -> list[str]:
@@ -94,16 +81,21 @@ def _stands_beside(case: Case, entity: str) -> bool:
 
 
 def _words_of(case: Case, entity: str) -> frozenset[str]:
-    """The telling words of an entity's names, and of its log's where no name but an id is known."""
-    names = [workload_of(name) for name in case.entities.members(entity) if not name.startswith(("cid:", "uid:"))]
-    names += (source for life in case.lives_of(entity) for source in life.sources)
-    return frozenset(word for name in names for word in telling_words(name))
+    """The telling words of an entity's names and of those of its logs."""
+    if entity not in case.called:
+        names = [workload_of(name) for name in case.entities.members(entity) if not name.startswith(("cid:", "uid:"))]
+        names += (source for life in case.lives_of(entity) for source in life.sources)
+        case.called[entity] = frozenset(word for name in names for word in telling_words(name))
+    return case.called[entity]
 
 
-def _requests(case: Case) -> Iterator[str]:
-    """What people wrote, subjects first, then notes, then other texts without a log, each from its top."""
+def _requests(case: Case) -> Iterator[tuple[Event, frozenset[str]]]:
+    """What people wrote, with its words: subjects first, then notes, then other texts without a log, from the top.
+
+    The names of files are left out: what is attached is not yet what is asked about.
+    """
     logs = {source for life in case.lives for source in life.sources}
-    files = "|".join(regex.escape(source.path.rpartition("/")[2]) for source in case.sources)
+    files = {source.path.rpartition("/")[2].lower() for source in case.sources}
     written = sorted(
         (
             event
@@ -114,12 +106,12 @@ def _requests(case: Case) -> Iterator[str]:
     )
     subjects = [event for event in written if _SUBJECT.match(event.text)]
     for event in (*subjects, *written):
-        yield regex.sub(files, " ", event.text)  # what is attached is not yet what is asked about
+        if not _PASSING.search(event.text) and not mentions.ANOTHER_TIME.search(event.text):
+            yield event, _words(" ".join(token for token in _TOKENS.split(event.text.lower()) if token not in files))
 
 
-def _named(text: str, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Whom a text names; of `chat` and `chat-embed` only the one that explains more of its words."""
-    said = _words(text)
+def _named(said: frozenset[str], names: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Whom words name; of `chat` and `chat-embed` only the one that explains more of them."""
     held = {entity: words & said for entity, words in names.items() if words & said}
     return frozenset(entity for entity, words in held.items() if not any(words < other for other in held.values()))
 

@@ -10,7 +10,7 @@ from ..model import Event, Finding, Role, Samples, Severity, Source
 from ..signatures import Library
 from . import templates
 from .entities import Entities
-from .model import Death, Life, Trend
+from .model import Asked, Death, Life, Trend
 from .nodes import Nodes
 
 
@@ -48,10 +48,12 @@ class Case:
     """Namespaces by entity, as far as anything names them."""
     said: Sequence[Event] = ()
     """What people say, not programs."""
-    asked: frozenset[str] = frozenset()
-    """Whom they ask about (`asked.of`), as far as the bundle shows more of them."""
+    asked: Asked = field(default_factory=Asked)
+    """Whom they ask about (`asked.of`)."""
     _templates: dict[str, Event | None] = field(default_factory=dict, repr=False)
     """Specs of workloads' templates, by entity, as far as they were asked for."""
+    called: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
+    """The words by which people call an entity, as far as they were asked for."""
 
     def of_kind(self, *kinds: str) -> Iterator[Event]:
         for kind in kinds:

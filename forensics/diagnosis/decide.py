@@ -51,7 +51,6 @@ def diagnose(
         if not (
             death.graceful
             or bystanders.is_stale(case, death)
-            or asked.is_beside(case, death.entity, death.time_s)
             or bystanders.is_of_another_namespace(case, death.entity)
             or _retyped(case, death)
             or any(bystanders.is_elsewhere(case, e) for e in death.witnesses)
@@ -59,6 +58,8 @@ def diagnose(
     ]
     failures = [death for death in failures if not unowned.is_strangers(case, death, failures)]
     failures = [death for death in failures if not _got_over(case, death, failures)]
+    unasked = [death for death in failures if asked.is_beside(case, death.entity)]
+    failures = [death for death in failures if death not in unasked]
     essential = _essential(case)
     groups = death_stage.group(
         death
@@ -85,8 +86,16 @@ def diagnose(
         incidents = [incident for group in death_stage.group(beside) for incident in incidents_of(case, group)]
     if not incidents:
         incidents = [no_fault(case)]
-    ordered = in_order(case, incidents)
-    return _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(ordered, 1)))
+    ordered = in_order(case, incidents) + _of_others(case, unasked)
+    diagnosis = _answer(case, tuple(replace(i, id=f"I{n}") for n, i in enumerate(ordered, 1)))
+    return replace(diagnosis, asked=case.asked) if unasked else diagnosis
+
+
+def _of_others(case: Case, deaths: Sequence[Death]) -> list[Incident]:
+    """The trouble of other engines whose logs are here, although nobody asked about them."""
+    own = death_stage.group(death for death in deaths if bystanders.speaks_as_engine(case, death.entity))
+    found = [incident for group in own for incident in incidents_of(case, group)]
+    return in_order(case, [incident for incident in found if has_verdict(incident)])
 
 
 def _may_be_engines(case: Case, death: Death) -> bool:
@@ -206,17 +215,17 @@ def _retyped(case: Case, death: Death) -> bool:
 
 
 def _orderly(case: Case, death: Death) -> bool:
-    asked = rules.exits.stop_request(case, death) is not None or bool(death_stage.stopped_for(death.witnesses))
+    wanted = rules.exits.stop_request(case, death) is not None or bool(death_stage.stopped_for(death.witnesses))
     if rules.probes.probe_kill_of(case, death) is not None or rules.exits.reclaimed(case, death):
         return False
     stops = [d for d in case.deaths if case.entities.same(d.entity, death.entity) and _told_to_stop(d)]
-    if death in stops and len(stops) >= CRASH_LOOP and not asked:
+    if death in stops and len(stops) >= CRASH_LOOP and not wanted:
         return False  # nobody plans three stops in a row
-    if death.reason == "OOMKilled" and not asked:
+    if death.reason == "OOMKilled" and not wanted:
         return False
     if death.life is not None and death.life.unfinished and death.exit_code is None and _node_gone(case, death):
         return False  # the node went while requests were still running
-    return death.exit_code != 0 or death.life is not None or asked
+    return death.exit_code != 0 or death.life is not None or wanted
 
 
 def _surer_beside(case: Case, incidents: Sequence[Incident]) -> list[Incident]:

@@ -163,8 +163,8 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
 
 def _apart_from_asked(case: Case, death: Death, finding: Finding) -> bool:
     """True for a fact of a machine on which none of the replicas ran that somebody asks about."""
-    homes = [name for name in case.asked if case.nodes.homes.get(name)]
-    ours = any(case.entities.same(death.entity, name) for name in case.asked)
+    homes = [name for name in case.asked.entities if case.nodes.homes.get(name)]
+    ours = any(case.entities.same(death.entity, name) for name in case.asked.entities)
     return ours and bool(homes) and all(case.nodes.apart(name, finding.event) for name in homes)
 
 

@@ -216,6 +216,16 @@ class Trend:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """Whom people ask about."""
+
+    entities: frozenset[str] = frozenset()
+    """Empty where they name none of which the bundle shows more."""
+    place: Locator | None = None
+    """The line that says so."""
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The answer."""
 
@@ -235,3 +245,5 @@ class Diagnosis:
     """What the main incident ran on, words of `signatures.model.PLATFORMS`; empty when nothing tells."""
     engine: str = ""
     """The inference server of the main incident, one of `signatures.model.ENGINES`; empty when nothing tells."""
+    asked: Asked = field(default_factory=Asked)
+    """Whom people ask about, where what befell others was set aside for it."""

@@ -112,7 +112,7 @@ def telling_words(name: str) -> Iterator[str]:
     """The words of a pod's, a unit's or a file's name by which people call an engine, with numbers and without."""
     base = name.rpartition("/")[2].partition(":")[2] or name.rpartition("/")[2]
     stem = base.partition(".")[0] if "/" in name or "." in base else base
-    for word in regex.findall(r"\p{L}[\p{L}\p{N}]*", stem.lower()):
+    for word in regex.findall(r"\p{Latin}[\p{Latin}\p{N}]*", stem.lower()):
         for part in {word, word.rstrip("0123456789")}:
             if len(part) > 2 and part not in _SAID_OF_ANY and not (_FILE_NOISE.fullmatch(part) or _ID.fullmatch(part)):
                 yield part

@@ -92,7 +92,7 @@ def _survived(case: Case, finding: Finding) -> bool:
         return True
     if event.kind == "kernel_oom" and unowned.fits_no_run(case, event):
         return True
-    if asked.is_beside(case, owner, event.time.utc_s) or bystanders.is_of_another_namespace(case, owner):
+    if asked.is_beside(case, owner) or bystanders.is_of_another_namespace(case, owner):
         return True
     if _is_after_all(case, event) or (finding.signature in evidence_stage.REBOOTS and _was_drained(case)):
         return True

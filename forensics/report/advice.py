@@ -157,7 +157,7 @@ def _safe(command: str, report: Report) -> str:
 def summary(
     report: Report, attempts: Sequence[Attempt], advice: Mapping[str, Any], language: str
 ) -> list[dict[str, Any]]:
-    """At most eight lines: what, since when until when, impact, cause, how sure, evidence, what now, what not."""
+    """At most nine lines: what, who asks for it, when, impact, cause, how sure, evidence, what now, what not."""
     t = text.texts(language)
     d = report.diagnosis
     main = d.incidents[0]
@@ -168,6 +168,8 @@ def summary(
     what = d.verdict.cause.title[language] + (text.fill(" – `{name}`", {"name": name}) or "" if name else "")
     what += text.fill(" / `{bystander}`", d.key_facts) or ""
     lines: list[dict[str, Any]] = [{"key": "what", "text": what}]
+    if (place := d.asked.place) is not None:
+        lines.append({"key": "asked", "text": t["summary"]["asked_here"], "source": place.source, "line": place.line})
     well = d.verdict.cause.id == "healthy"
     fault = not well and d.verdict.cause.id != "insufficient_evidence"
     if not well:

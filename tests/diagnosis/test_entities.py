@@ -198,6 +198,25 @@ def test_a_kill_joins_the_pod_that_it_fits(b: ModuleType, limit_gib: int, exit_s
     assert w.case().entities.same(f"uid:{b.UID}", f"pod:{b.POD}") is joined
 
 
+@pytest.mark.parametrize("victims", [1, 2], ids=["one victim", "two with one limit"])
+def test_a_pod_is_one_of_those_that_share_its_limit(b: ModuleType, victims: int) -> None:
+    """A round limit is many pods': where several were killed at it, and no time tells, none of them is the pod."""
+    w = b.World()
+    for n in range(victims):
+        w.kill("dmesg", 300 + 60 * n, uid=b.UID.replace("7d0c", f"7d0{n}"), cid=b.CID.replace("c3", f"c{n}"))
+    w.pod(memory_limit_bytes=64 << 30)
+    case = w.case()
+    assert all(case.entities.of(e).startswith("pod:") is (victims == 1) for e in case.of_kind("kernel_oom"))
+
+
+def test_a_log_called_like_a_unit_is_its_own(b: ModuleType) -> None:
+    w = b.World()
+    w.start("engine/chat.log", 0)
+    w.add("journal", 900, "chat.service: Main process exited, code=exited, status=1/FAILURE", "unit_exit", "systemd",
+          Scope(unit="chat"), exit_code=1)  # fmt: skip
+    assert w.case().entities.same("unit:chat", "file:engine/chat.log")
+
+
 def test_a_pod_level_kill_fits_the_sum_of_its_containers(b: ModuleType) -> None:
     """A limit that is the sum of the containers' limits is the pod's."""
     w = b.World()

@@ -247,6 +247,24 @@ def test_a_start_on_a_slice_that_nobody_asked_for(b: ModuleType, total: str, rea
     assert ("gpu_is_slice" in b.names(gpu.rules(case, case.deaths[0]))) is found
 
 
+@pytest.mark.parametrize(
+    ("free", "cause", "fits"),
+    [(43.92, "gpu_oom.reserved_memory", 0.98), (38.10, "gpu_oom.other_process", None)],
+    ids=["only its own context is missing", "somebody holds six GiB"],
+)
+def test_a_share_that_an_empty_card_does_not_give(b: ModuleType, free: float, cause: str, fits: float | None) -> None:
+    w = b.World()
+    w.start("a", 0, loaded=False)
+    text = (
+        f"ValueError: Free memory on device cuda:0 ({free}/44.39 GiB) on startup is less than desired GPU memory"
+        " utilization (0.99, 43.95 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes."
+    )
+    w.fail("a", 15, text, b.LOADING, envelope="EngineCore failed to start.")
+    d = w.diagnosis()
+    assert d.verdict.cause.id == cause
+    assert d.key_facts.get("utilization_that_fits") == fits
+
+
 def test_the_name_of_a_card_stands_in_for_its_size(b: ModuleType) -> None:
     """An old message has no total: the product that the pod asks for has one in its name."""
     for text, nominal in (("RuntimeError: CUDA error: out of memory", 80.0), (b.oom_text(), None)):

@@ -703,7 +703,7 @@ def test_a_trainer_with_a_gpu_is_no_engine(b: ModuleType, image: str, args: tupl
         ("Alert: the queue of chat is too long, is the box sick?", "tgi-trial", 7200, True),
         ("Alert: the queue of chat is too long since we gave up the trial", "tgi-trial", 7200, False),
         ("Something is wrong with the box, who can have a look?", "tgi-trial", 7200, False),
-        ("Alert: the queue of chat is too long, is the box sick?", "tgi-trial", 900, False),
+        ("Alert: the queue of chat is too long, is the box sick?", "tgi-trial", 900, True),
         ("Alert: the queue of chat is too long, is the box sick?", "chat-a", 7200, False),
         ("Subject: chat-7b slow, and the trial does not start either", "tgi-trial", 900, False),
         ("Subject: chat-7b slow since noon", "tgi-trial", 900, True),
@@ -713,10 +713,10 @@ def test_a_trainer_with_a_gpu_is_no_engine(b: ModuleType, image: str, args: tupl
     ids=["the later is asked about", "both", "neither", "started right after", "a replica", "both in the subject",
          "the subject", "without its number", "a subject without a name"],
 )
-def test_what_another_engine_met_before_the_one_that_people_ask_about(
+def test_what_another_engine_met_beside_the_one_that_people_ask_about(
     b: ModuleType, said: str, other: str, began: float, healthy: bool
 ) -> None:
-    """It failed, and was left so; the one that people write of, started later or in the subject, works."""
+    """It failed, and was left so; the one that people name first, in the subject or in their first sentence, works."""
     w = b.World()
     w.start(f"{other}.log", 0, Scope(container=other), loaded=False)
     w.fail(f"{other}.log", 30, frames=b.LOADING, scope=Scope(container=other), envelope="")

@@ -226,6 +226,35 @@ def test_a_job_that_ended_well(b: ModuleType, state: str, cause: str) -> None:
     assert verdict(w)[0] == cause
 
 
+RAYLET = (
+    "Killing 1 worker(s), kill details: Memory on the node (IP: 10.0.0.7, ID: ab12) was 380.21GB used / 400.00GB limit"
+    " (0.950525) Selected to kill: (Task: job ID=01000000, lease ID=00ff, task name={task}, required resources={{CPU: 4}},"
+    " pid=4860, actual memory used=61.92GB, worker ID=2b0a)"
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "own", "cause"),
+    [
+        ("RayWorkerWrapper.__init__", False, "ray_oom"),
+        ("etl.explode", False, "insufficient_evidence"),
+        ("RayWorkerWrapper.__init__", True, "gpu_oom.weights"),
+    ],
+    ids=["the engine's worker", "another team's task", "a start that tells its own fault"],
+)
+def test_whose_worker_ray_killed(b: ModuleType, task: str, own: bool, cause: str) -> None:
+    """A raylet tells of all that run on its node; an engine that tells what it failed of lost no worker to it."""
+    w = b.World()
+    w.start("a", 0, loaded=not own)
+    if own:
+        w.fail("a", 301, frames=b.LOADING)
+    else:
+        w.answer("a", 290)
+        w.add("a", 301, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR")
+    w.add("raylet.out", 299, RAYLET.format(task=task), channel="ray")
+    assert verdict(w)[0] == cause
+
+
 @pytest.mark.parametrize(("of_new", "cause"), [(True, "kv_saturation"), (False, "external_sigkill")])
 def test_a_full_cache_after_a_slow_stop(b: ModuleType, of_new: bool, cause: str) -> None:
     """The old pod was told to stop, and killed; what its successor suffers hours later is what is asked about."""

@@ -47,6 +47,19 @@ def test_access_lines_of_ollama(path: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("srv  log_server_r: request: POST /v1/chat/completions 10.0.0.9 400", 400),
+        ("srv  log_server_r: done request: GET /metrics 10.0.0.9", None),
+        ("user text: request: POST /v1/chat/completions 10.0.0.9 400", None),
+    ],
+)
+def test_access_lines_of_llamacpp(text: str, status: int | None) -> None:
+    """The server's own function prints them; the same words in a text are none."""
+    assert refine(text).fields.get("status") == status
+
+
+@pytest.mark.parametrize(
     ("lead", "generation"),
     [("Initializing an LLM engine (v0.6.3)", None), ("Initializing a V1 LLM engine (v0.6.3)", "V1"),
      ("Initializing a V0 LLM engine (v0.6.3)", "V0")],
