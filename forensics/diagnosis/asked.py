@@ -15,7 +15,6 @@ from . import bystanders, told
 from .case import Case
 from .entities import CLUSTER_NAME, NO_ENGINE
 from .model import Asked
-from .pod_names import telling_words, workload_of
 
 _SUBJECT = lazy_regex(
     r"(?i)[\W_]*(?:subj(?:ect)?|betr(?:eff)?|objet|asunto|assunto|oggetto|onderwerp|title|titel|titre|тема|件名|主题|标题)"
@@ -36,7 +35,7 @@ _WORDS = lazy_regex(r"(?P<letters>\p{Latin}*)[\p{Latin}\p{N}]*")
 
 def of(case: Case) -> Asked:
     """The first that anybody names of those of whom the bundle shows more, and where."""
-    names = {entity: words for entity in _candidates(case) if (words := _words_of(case, entity))}
+    names = {entity: words for entity in _candidates(case) if (words := bystanders.called(case, entity))}
     for event, words in _requests(case):
         if named := _named(words, names):
             return Asked(named, event.locator)
@@ -54,8 +53,8 @@ def _is_of_asked(case: Case, entity: str) -> bool:
     """True for the one that is asked about, what is named like it, and a log of nobody that may be its own."""
     if any(case.entities.same(entity, name) or bystanders.are_alike(entity, name) for name in case.asked.entities):
         return True
-    own = _words_of(case, entity)
-    if any(own & _words_of(case, name) for name in case.asked.entities):
+    own = bystanders.called(case, entity)
+    if any(own & bystanders.called(case, name) for name in case.asked.entities):
         return True
     if not entity.startswith("file:"):
         return False
@@ -78,15 +77,6 @@ def _stands_beside(case: Case, entity: str) -> bool:
     name = entity.partition(":")[2]
     strange = bool(CLUSTER_NAME.match(name) or NO_ENGINE.search(name.lower()))
     return strange or bystanders.is_something_else(case, entity)
-
-
-def _words_of(case: Case, entity: str) -> frozenset[str]:
-    """The telling words of an entity's names and of those of its logs."""
-    if entity not in case.called:
-        names = [workload_of(name) for name in case.entities.members(entity) if not name.startswith(("cid:", "uid:"))]
-        names += (source for life in case.lives_of(entity) for source in life.sources)
-        case.called[entity] = frozenset(word for name in names for word in telling_words(name))
-    return case.called[entity]
 
 
 def _requests(case: Case) -> Iterator[tuple[Event, frozenset[str]]]:

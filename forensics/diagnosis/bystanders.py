@@ -27,7 +27,7 @@ from .entities import (
     words_of,
 )
 from .model import Death, Life
-from .pod_names import workload_of
+from .pod_names import telling_words, workload_of
 
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
@@ -70,13 +70,20 @@ def is_foreign(case: Case, entity: str) -> bool:
     """True for a program that uses a GPU, and never speaks as an inference engine, beside one that does.
 
     A trainer or an image generator in the same log fails with the same words of torch. A rank of the engine may say no
-    more than that: what bears the engine's name, or is named like it, is no stranger, nor beside a log of nobody.
+    more than that: what bears the engine's name, or is named like it, is no stranger, nor a log that is called like any
+    other (`worker-1.log`), nor what stands beside one.
     """
-    silent = speaks_as_engine(case, entity) is False
-    if not silent or entity.startswith("file:") or is_named_after_engine(_bare(entity)):
+    if speaks_as_engine(case, entity) is not False or is_named_after_engine(_bare(entity)):
         return False
     engines = speakers(case)
-    return bool(engines) and not any(other.startswith("file:") or are_alike(entity, other) for other in engines)
+    return bool(engines) and not any(may_be_one(case, entity, other) for other in engines)
+
+
+def may_be_one(case: Case, entity: str, other: str) -> bool:
+    """True for names that are alike or share a telling word, and where a file's name tells nothing."""
+    one, two = called(case, entity), called(case, other)
+    nameless = (entity.startswith("file:") and not one) or (other.startswith("file:") and not two)
+    return nameless or are_alike(entity, other) or not one.isdisjoint(two)
 
 
 def is_another_unit(case: Case, death: Death) -> bool:
@@ -130,6 +137,15 @@ def _calling(entity: str) -> str:
     """The name without what tells replicas apart, and a log's without what tells its pieces: `chat.debug.log`."""
     kind, _, name = entity.partition(":")
     return name.rpartition("/")[2].partition(".")[0] if kind == "file" else workload_of(entity)
+
+
+def called(case: Case, entity: str) -> frozenset[str]:
+    """The telling words of an entity's names; of its log's, where it has none but an id."""
+    if entity not in case.called:
+        names = [workload_of(n) for n in case.entities.members(entity) if not n.startswith(("cid:", "uid:", "file:"))]
+        names = names or [source for life in case.lives_of(entity) for source in life.sources]
+        case.called[entity] = frozenset(word for name in names for word in telling_words(name))
+    return case.called[entity]
 
 
 def _are_replicas(one: str, other: str) -> bool:

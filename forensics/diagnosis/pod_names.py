@@ -25,14 +25,17 @@ _STREAM_WORDS = lazy_regex(r"(?i)(?<=[-_.])(?:std)?(?:out|err)(?=[-_.]|$)")
 """Endings of a job's, or a supervisor's, two streams: `slurm-4711.out` and `.err`, `vllm-stderr.log`."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
 _SAID_OF_ANY = _COMMON_WORDS | {
-    "sglang", "api", "apiserver", "llm", "llms", "gpu", "gpus", "worker", "workers", "head", "leader", "rank",
-    "replica", "main", "prod", "staging", "out", "err", "stdout", "stderr", "event", "events", "dmesg", "journal",
-    "journalctl", "kernel", "kern", "syslog", "messages", "docker", "compose", "describe", "status", "metrics",
-    "other", "logs", "tail", "crash", "boot", "before", "after", "problem", "error", "errors", "the", "and", "for",
-    "with", "console", "session", "terminal", "job", "result", "results", "insights", "export", "query",
-    "cloudwatch", "loki", "grafana", "stern", "today", "yesterday", "morning", "night", "slurm", "systemd", "host",
-    "server", "cluster", "request", "requests", "output", "trace", "traceback", "screen", "paste", "pasted",
-    "snippet", "excerpt", "part", "full", "all", "raw", "dump", "incident",
+    "after", "all", "and", "api", "apiserver", "attachment", "attachments", "before", "boot", "bug", "bundle",
+    "cloudwatch", "cluster", "collected", "compose", "console", "crash", "cuda", "data", "describe", "dmesg",
+    "docker", "driver", "dump", "err", "error", "errors", "event", "events", "exception", "excerpt", "export",
+    "fault", "file", "files", "for", "full", "gateway", "gpu", "gpus", "grafana", "head", "host", "incident",
+    "insights", "issue", "job", "journal", "journalctl", "k8s", "kern", "kernel", "kube", "leader", "lines", "llm",
+    "llms", "lmdeploy", "logs", "loki", "main", "messages", "metrics", "morning", "nccl", "new", "night", "node",
+    "nodes", "note", "old", "ollama", "oom", "other", "out", "output", "part", "paste", "pasted", "pods", "problem",
+    "prod", "python", "query", "rank", "raw", "ray", "readme", "replica", "report", "request", "requests", "rest",
+    "result", "results", "router", "screen", "server", "session", "sglang", "slurm", "snippet", "stack", "staging",
+    "status", "stderr", "stdout", "stern", "syslog", "systemd", "tail", "terminal", "tgi", "the", "today", "torch",
+    "trace", "traceback", "triton", "with", "worker", "workers", "xid", "yesterday",
 }  # fmt: skip
 """What the names of engines and of files share with every text about them."""
 
@@ -109,10 +112,17 @@ _ID = lazy_regex(r"(?=[a-f]*\d)[a-f\d]{6,}")
 
 
 def telling_words(name: str) -> Iterator[str]:
-    """The words of a pod's, a unit's or a file's name by which people call an engine, with numbers and without."""
-    base = name.rpartition("/")[2].partition(":")[2] or name.rpartition("/")[2]
-    stem = base.partition(".")[0] if "/" in name or "." in base else base
-    for word in regex.findall(r"\p{Latin}[\p{Latin}\p{N}]*", stem.lower()):
+    """The words of a pod's, a unit's or a file's name by which people call an engine, with numbers and without.
+
+    Of a file whose own name says nothing, those of its folder: `chat/vllm.log`.
+    """
+    *folders, base = name.split("/")
+    words = list(_telling(base.partition(".")[0]))
+    yield from words or (word for folder in folders[-1:] for word in _telling(folder))
+
+
+def _telling(text: str) -> Iterator[str]:
+    for word in regex.findall(r"\p{Latin}[\p{Latin}\p{N}]*", text.lower()):
         for part in {word, word.rstrip("0123456789")}:
             if len(part) > 2 and part not in _SAID_OF_ANY and not (_FILE_NOISE.fullmatch(part) or _ID.fullmatch(part)):
                 yield part

@@ -90,7 +90,8 @@ def _survived(case: Case, finding: Finding) -> bool:
         return True
     if unowned.is_nobodys_fault(case, finding):
         return True
-    if event.kind == "kernel_oom" and unowned.fits_no_run(case, event):
+    kills = (kill for kill in case.of_kind("kernel_oom") if kill.locator == event.locator)  # an event retells one
+    if any(unowned.fits_no_run(case, kill) for kill in kills):
         return True
     if asked.is_beside(case, owner) or bystanders.is_of_another_namespace(case, owner):
         return True
