@@ -35,8 +35,10 @@ _WORDS = lazy_regex(r"(?P<letters>\p{Latin}*)[\p{Latin}\p{N}]*")
 
 def of(case: Case) -> Asked:
     """The first that anybody names of those of whom the bundle shows more, and where."""
-    names = {entity: words for entity in _candidates(case) if (words := bystanders.called(case, entity))}
-    for event, words in _requests(case):
+    requests = list(_requests(case))
+    candidates = _candidates(case) if requests else []
+    names = {entity: words for entity in candidates if (words := bystanders.called(case, entity))}
+    for event, words in requests:
         if named := _named(words, names):
             return Asked(named, event.locator)
     return Asked()
@@ -65,12 +67,9 @@ def _is_of_asked(case: Case, entity: str) -> bool:
 
 def _candidates(case: Case) -> list[str]:
     """Whoever speaks as an engine here, and whatever has a state that may be one."""
-    speaking = [name for name in bystanders.speakers(case) if not bystanders.is_something_else(case, name)]
-    states = dict.fromkeys(case.entities.of(event) for event in case.of_kind(*bystanders.STATES))
-    return [
-        *speaking,
-        *(name for name in states if name and name not in speaking and not _stands_beside(case, name)),
-    ]
+    speaking = {name for name in bystanders.speakers(case) if not bystanders.is_something_else(case, name)}
+    states = {case.entities.of(event) for event in case.of_kind(*bystanders.STATES)} - {""}
+    return [*speaking, *(name for name in states - speaking if not _stands_beside(case, name))]
 
 
 def _stands_beside(case: Case, entity: str) -> bool:

@@ -27,7 +27,7 @@ from .entities import (
     words_of,
 )
 from .model import Death, Life
-from .pod_names import telling_words, workload_of
+from .pod_names import named_in, telling_words, workload_of
 
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
@@ -216,11 +216,20 @@ def shows_engine(case: Case, entity: str) -> bool:
     return is_named_after_engine(_bare(entity))
 
 
+def may_tell_of(case: Case, path: str, entity: str) -> bool:
+    """True for nobody's measurements that may be an engine's: the only one served, or the file bears its name."""
+    served = {life.entity for life in case.lives if life.last_activity is not None or life.ready is not None}
+    named = {f"{owner.partition(':')[0]}:{_calling(owner)}": owner for owner in served}
+    apart = {(called(case, owner), *_NUMBERS.findall(name)) for name, owner in named.items()}
+    return len(apart) <= 1 or case.entities.same(named.get(named_in(path, named), ""), entity)
+
+
 def is_named_after_engine(name: str) -> bool:
     """True for `vllm` or `sglang@chat`, not for what stands beside one: `vllm-router`, `ollama-webui`."""
     return bool(ENGINE_PROGRAM.search(name)) and not _HELPER.search(name)
 
 
+_NUMBERS = lazy_regex(r"\d+")
 _KIN = lazy_regex(r"\d+|(?:head|worker|leader|master|prefill|decode)(?![a-z])")
 """What tells the ranks of one engine apart in their names."""
 _HELPER = lazy_regex(

@@ -52,6 +52,10 @@ class Case:
     """Whom they ask about (`asked.of`)."""
     _templates: dict[str, Event | None] = field(default_factory=dict, repr=False)
     """Specs of workloads' templates, by entity, as far as they were asked for."""
+    _runs: dict[str, list[Life]] = field(default_factory=dict, repr=False)
+    """Lives by their owner, once they were asked for."""
+    _owners: set[str] = field(default_factory=set, repr=False)
+    """Who owns a life or a death, once that was asked for."""
     called: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
     """The words by which people call an entity, as far as they were asked for."""
 
@@ -72,8 +76,11 @@ class Case:
     def of_entity(self, events: Iterable[Event], entity: str) -> Iterator[Event]:
         return (event for event in events if self.entities.same(self.entities.of(event), entity))
 
-    def lives_of(self, entity: str) -> list[Life]:
-        return [life for life in self.lives if self.entities.same(life.entity, entity)]
+    def lives_of(self, entity: str) -> Sequence[Life]:
+        if not self._runs:
+            for life in self.lives:
+                self._runs.setdefault(self.entities.key(life.entity), []).append(life)
+        return self._runs.get(self.entities.key(entity), ()) if entity else ()
 
     def shaky(self, source: str, layer: str) -> bool:
         """True when nothing ties a source's printed times to UTC, so that they may be hours off."""
@@ -102,8 +109,10 @@ class Case:
 
     def _is_alone(self, key: str) -> bool:
         """True when all that ran and all that died is one thing: a description that names nobody is then its own."""
-        owners = {*(life.entity for life in self.lives), *(death.entity for death in self.deaths)}
-        return {self.entities.key(owner) for owner in owners if owner} == {key}
+        if not self._owners:
+            names = (*(life.entity for life in self.lives), *(death.entity for death in self.deaths))
+            self._owners.update(self.entities.key(name) for name in names if name)
+        return self._owners == {key}
 
 
 def _container_of(spec: Event) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..model import Event, Finding
 from ..regexes import lazy_regex
+from . import bystanders
 from .case import Case
 from .entities import LOG_CHANNELS
 from .model import Incident
@@ -110,11 +111,14 @@ def of_repeats(incident: Incident, facts: dict[str, Any]) -> None:
 
 def of_preemptions(case: Case, incident: Incident, facts: dict[str, Any]) -> None:
     """The counter as the last scrape shows it, and how much it grew since the first one (a restart begins at zero)."""
-    served = {case.entities.key(life.entity) for life in case.lives if life.shutdown is None}
     totals = []
     for event in case.of_kind("metrics"):
         owner = case.entities.of(event)
-        mine = case.entities.same(owner, incident.entity) if owner else len(served) <= 1
+        mine = (
+            case.entities.same(owner, incident.entity)
+            if owner
+            else bystanders.may_tell_of(case, event.locator.source, incident.entity)
+        )
         if mine and event.fields.get("preemptions_total") is not None:
             totals.append(event.fields["preemptions_total"])
     logged = [f.fields["preemptions"] for f in case.named("vllm.preempted_v0") if f.fields.get("preemptions")]

@@ -74,6 +74,8 @@ class Entities:
     """Names joined into entities; `of` gives the key of an event's owner."""
 
     _parent: dict[str, str] = field(default_factory=dict)
+    _members: dict[str, list[str]] = field(default_factory=dict)
+    """Names by entity, as long as nothing is joined."""
     speakers: dict[str, str] = field(default_factory=dict)
     """Syslog identifier → the systemd unit, without `.service`, that it speaks for."""
     joins: list[Join] = field(default_factory=list)
@@ -93,6 +95,7 @@ class Entities:
             return
         first, second = sorted((a, b), key=_rank)
         self._parent[second] = first
+        self._members.clear()
         self.joins.append(Join(left, right, reason))
 
     def name_of(self, scope: Scope, source: str = "") -> str:
@@ -118,7 +121,10 @@ class Entities:
 
     def members(self, entity: str) -> tuple[str, ...]:
         root = self.key(entity)
-        return tuple(sorted(name for name in self._parent if self.key(name) == root))
+        if not self._members:
+            for name in sorted(self._parent):
+                self._members.setdefault(self.key(name), []).append(name)
+        return tuple(self._members.get(root, (root,)))  # a name that was only asked about is one by itself
 
     def with_uid(self) -> frozenset[str]:
         """The entities that have a uid among their names."""

@@ -15,7 +15,7 @@ from ..regexes import lazy_regex
 from . import jobs
 from .case import Case
 from .ends import OF_PEERS, PEER_LOST, faults_of
-from .entities import ENGINE_COMM
+from .entities import ENGINE_CHANNELS, ENGINE_COMM
 from .model import Death, Decoy, Phase
 
 AFTER_S = 200.0
@@ -136,7 +136,7 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
     comm = finding.event.fields.get("comm")
     if finding.signature == "nvidia.xid_application" and comm and not ENGINE_COMM.search(str(comm)):
         return "other_entity"  # the fault of another program on the card
-    if _killed_another(case, finding) or _of_sidecar(case, death, finding):
+    if _killed_another(case, finding) or _of_sidecar(case, death, finding) or _of_other_program(death, finding):
         return "other_entity"
     if finding.signature == "k8s.image_pull_failed" and _pulled_later(case, finding):
         return "recovered"
@@ -172,8 +172,6 @@ REBOOTS = frozenset({
     "k8s.node_rebooted", "kernel.reboot", "k8s.node_shutdown", "kubelet.shutdown", "systemd.shutdown",
 })  # fmt: skip
 """What ends everything that runs on a machine: who was started after it did not end of it."""
-_RAY_KILLS = frozenset({"ray.memory_monitor_kill", "ray.node_out_of_memory", "ray.memory_above_threshold"})
-"""What a raylet and the GCS tell of all that run on a node."""
 SURVIVED_S = 60.0
 """A program whose kernel faults on the GPU fails at its next call: this long at work after it, it was another's."""
 
@@ -184,7 +182,7 @@ def _outside_run(death: Death, finding: Finding) -> str:
     It came before the start; or the run worked on after the fault; or it tells what it failed of, and lost no worker.
     """
     life, time = death.life, finding.time
-    if life is not None and finding.signature in _RAY_KILLS:
+    if life is not None and finding.event.channel == "ray" and finding.signature.startswith("ray."):
         faults = faults_of(life)
         of_peers = (f.signature.startswith(OF_PEERS) or PEER_LOST.match(f.signature) for f in faults)
         return "other_entity" if faults and not any(of_peers) else ""
@@ -244,6 +242,20 @@ def _of_sidecar(case: Case, death: Death, finding: Finding) -> bool:
     return any(
         event.locator == finding.locator or (container and event.scope.container_id == container) for event in witnesses
     )
+
+
+_OF_PYTHON = ("torch.", "python.", "nccl.", "hub.")
+"""Families of what every program in Python says that uses the same libraries."""
+
+
+def _of_other_program(death: Death, finding: Finding) -> bool:
+    """True for what another program wrote into the syslog in which the engine writes under its own name."""
+    life, event = death.life, finding.event
+    speaks = event.channel in ENGINE_CHANNELS or finding.signature.startswith(_OF_PYTHON)
+    if life is None or not speaks or event.locator.source != life.start.locator.source:
+        return False
+    names = (event.fields.get("ident"), life.start.fields.get("ident"))
+    return all(names) and names[0] != names[1]
 
 
 def _pulled_later(case: Case, finding: Finding) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf, isnan
 
 from ..model import Event, Finding, Locator, Samples
-from . import trends
+from . import bystanders, trends
 from .case import Case, conclude
 from .rules.series import FULL_PCT, saturation
 from .rules.serving import DRAINING, QUEUE_S
@@ -135,8 +135,9 @@ def by_reports(case: Case) -> Saturation | None:
 
 
 def _preempted(case: Case, owner: str) -> list[float]:
-    """What a counter of preemptions showed in the order of its files: of one engine, or of nobody named."""
-    own = [s for s in case.samples if case.entities.name_of(s.scope) in ("", owner)]
+    """What a counter of preemptions showed in the order of its files: an engine's, or that of scrapes of its own."""
+    named = ((s, case.entities.name_of(s.scope)) for s in case.samples)
+    own = [s for s, name in named if (name == owner if name else bystanders.may_tell_of(case, s.source, owner))]
     return [value for *_, value in _in_file_order(own, "preemptions_total")] or [0.0]
 
 

@@ -191,10 +191,10 @@ def test_a_program_that_got_over_its_error(b: ModuleType, went_on_s: float, caus
     w.start("chat.log", 0, Scope(pod=b.POD))
     w.answer("chat.log", 600, scope=Scope(pod=b.POD))
     w.exited("describe.txt", 610, 137)
-    w.add("train.log", 100, "ranker.train step 1", channel="plain")
-    w.add("train.log", 101, b.oom_text(), "traceback", "engine", level="ERROR", exception="torch.OutOfMemoryError",
+    w.add("output.log", 100, "ranker.train step 1", channel="plain")
+    w.add("output.log", 101, b.oom_text(), "traceback", "engine", level="ERROR", exception="torch.OutOfMemoryError",
           frames=("/srv/ranker/train.py:step",), chained=False)  # fmt: skip
-    w.add("train.log", 101 + went_on_s, "INFO ranker.train step 2", channel="plain", level="")
+    w.add("output.log", 101 + went_on_s, "INFO ranker.train step 2", channel="plain", level="")
     assert verdict(w)[0] == cause
 
 
@@ -224,6 +224,52 @@ def test_a_job_that_ended_well(b: ModuleType, state: str, cause: str) -> None:
     w.add("sacct.txt", None, "40119              train  OUT_OF_MEMORY      0:125   00:12:02", channel="host", job="40119")
     somebodys_kill(w, b.at(None), "python")
     assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("path", "cause"),
+    [
+        ("train.log", "healthy"),
+        ("worker-1.log", "gpu_oom.runtime_load"),
+    ],
+    ids=["a log called like another program", "a log called like any rank's"],
+)
+def test_whose_cuda_oom_it_is(b: ModuleType, path: str, cause: str) -> None:
+    """A program that never speaks as an engine, beside the log of one that has a name and works."""
+    w = b.World()
+    w.start("chat.log", 0)
+    w.answer("chat.log", 900)
+    w.fail(path, 300, envelope="")
+    assert verdict(w)[0] == cause
+
+
+@pytest.mark.parametrize(
+    ("ident", "cause"), [("comfyui", "insufficient_evidence"), ("vllm", "gpu_oom.runtime_load")],
+    ids=["another program", "the engine"],
+)  # fmt: skip
+def test_who_says_it_in_a_syslog(b: ModuleType, ident: str, cause: str) -> None:
+    """Several programs write into one file under their own names, and the engine's process is gone without a word."""
+    w = b.World()
+    w.add("messages", 0, "vLLM API server version 0.11.0", "engine_args", engine_version="0.11.0", ident="vllm")
+    w.add("messages", 60, "Application startup complete.", ident="vllm")
+    w.add("messages", 300, b.oom_text(), channel="engine" if ident == "vllm" else "host", level="ERROR", ident=ident)
+    w.add("messages", 302, "Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.", level="ERROR",
+          ident="vllm")  # fmt: skip
+    assert verdict(w)[0] == cause
+
+
+def test_a_kill_that_an_event_retells(b: ModuleType) -> None:
+    """The event of a node's problem detector is the kernel's line once more: it fits no run here either."""
+    w = b.World()
+    w.start("chat.log", 0, Scope(pod=b.POD))
+    w.answer("chat.log", 9000, scope=Scope(pod=b.POD))
+    text = "OOMKilling: Memory cgroup out of memory: Killed process 991 (python3) total-vm:9kB, anon-rss:8kB, file-rss:1kB"
+    event = w.add("events", b.at(-1600, 86430.0), text, "k8s_event", "k8s", Scope(host="n1"), reason="OOMKilling")
+    w.add("events", b.at(-1600, 86430.0), text, "kernel_oom", "k8s", Scope(host="n1"), line=event.locator.line,
+          victim_comm="python3", victim_pid=991)  # fmt: skip
+    w.add("pods.txt", None, f"{b.POD} 1/1 Running 0", "pod_status", "k8s", Scope(pod=b.POD), phase="Running",
+          restart_count=0)  # fmt: skip
+    assert verdict(w)[0] == "healthy"
 
 
 RAYLET = (
