@@ -142,7 +142,8 @@ def _calling(entity: str) -> str:
 def called(case: Case, entity: str) -> frozenset[str]:
     """The telling words of an entity's names; of its log's, where it has none but an id."""
     if entity not in case.called:
-        names = [workload_of(n) for n in case.entities.members(entity) if not n.startswith(("cid:", "uid:", "file:"))]
+        known = [name for name in case.entities.members(entity) if not name.startswith(("cid:", "uid:", "file:"))]
+        names = [workload_of(name) if name.startswith("pod:") else _bare(name) for name in known]
         names = names or [source for life in case.lives_of(entity) for source in life.sources]
         case.called[entity] = frozenset(word for name in names for word in telling_words(name))
     return case.called[entity]

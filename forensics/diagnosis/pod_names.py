@@ -24,19 +24,23 @@ _CUT_WORDS = lazy_regex(
 _STREAM_WORDS = lazy_regex(r"(?i)(?<=[-_.])(?:std)?(?:out|err)(?=[-_.]|$)")
 """Endings of a job's, or a supervisor's, two streams: `slurm-4711.out` and `.err`, `vllm-stderr.log`."""
 _COMMON_WORDS = frozenset({"vllm", "llama", "qwen", "model", "server", "serve", "inference", "engine", "service"})
-_SAID_OF_ANY = _COMMON_WORDS | {
+_SAID_OF_ANY = frozenset({
     "after", "all", "and", "api", "apiserver", "attachment", "attachments", "before", "boot", "bug", "bundle",
-    "cloudwatch", "cluster", "collected", "compose", "console", "crash", "cuda", "data", "describe", "dmesg",
-    "docker", "driver", "dump", "err", "error", "errors", "event", "events", "exception", "excerpt", "export",
-    "fault", "file", "files", "for", "full", "gateway", "gpu", "gpus", "grafana", "head", "host", "incident",
-    "insights", "issue", "job", "journal", "journalctl", "k8s", "kern", "kernel", "kube", "leader", "lines", "llm",
-    "llms", "lmdeploy", "logs", "loki", "main", "messages", "metrics", "morning", "nccl", "new", "night", "node",
-    "nodes", "note", "old", "ollama", "oom", "other", "out", "output", "part", "paste", "pasted", "pods", "problem",
-    "prod", "python", "query", "rank", "raw", "ray", "readme", "replica", "report", "request", "requests", "rest",
-    "result", "results", "router", "screen", "server", "session", "sglang", "slurm", "snippet", "stack", "staging",
-    "status", "stderr", "stdout", "stern", "syslog", "systemd", "tail", "terminal", "tgi", "the", "today", "torch",
-    "trace", "traceback", "triton", "with", "worker", "workers", "xid", "yesterday",
-}  # fmt: skip
+    "cloudwatch", "cluster", "collected", "compose", "console", "crash", "cuda", "data", "describe", "dienstag",
+    "dimanche", "dmesg", "docker", "domingo", "donnerstag", "driver", "dump", "engine", "err", "error", "errors",
+    "event", "events", "exception", "excerpt", "export", "fault", "file", "files", "for", "freitag", "friday",
+    "full", "gateway", "gpu", "gpus", "grafana", "head", "host", "incident", "insights", "issue", "jeudi", "job",
+    "journal", "journalctl", "jueves", "k8s", "kern", "kernel", "kube", "leader", "lines", "llm", "llms",
+    "lmdeploy", "logs", "loki", "lundi", "lunes", "main", "mardi", "martes", "mercredi", "messages", "metrics",
+    "mittwoch", "model", "monday", "montag", "morning", "nccl", "new", "night", "node", "nodes", "note", "old",
+    "ollama", "oom", "other", "out", "output", "part", "paste", "pasted", "pods", "problem", "prod", "python",
+    "quarta", "query", "quinta", "rank", "raw", "ray", "readme", "replica", "report", "request", "requests", "rest",
+    "result", "results", "router", "samedi", "samstag", "saturday", "screen", "segunda", "server", "service",
+    "session", "sexta", "sglang", "slurm", "snippet", "sonntag", "stack", "staging", "status", "stderr", "stdout",
+    "stern", "sunday", "syslog", "systemd", "tail", "terminal", "tgi", "the", "thursday", "today", "torch", "trace",
+    "traceback", "triton", "tuesday", "vendredi", "viernes", "vllm", "wednesday", "with", "worker", "workers",
+    "xid", "yesterday",
+})  # fmt: skip
 """What the names of engines and of files share with every text about them."""
 
 
@@ -123,9 +127,9 @@ def telling_words(name: str) -> Iterator[str]:
 
 def _telling(text: str) -> Iterator[str]:
     for word in regex.findall(r"\p{Latin}[\p{Latin}\p{N}]*", text.lower()):
-        for part in {word, word.rstrip("0123456789")}:
-            if len(part) > 2 and part not in _SAID_OF_ANY and not (_FILE_NOISE.fullmatch(part) or _ID.fullmatch(part)):
-                yield part
+        bare = word.rstrip("0123456789")
+        if bare not in _SAID_OF_ANY and not _FILE_NOISE.fullmatch(bare) and not _ID.fullmatch(word):
+            yield from (part for part in {word, bare} if len(part) > 2 and part not in _COMMON_WORDS)
 
 
 def _words(path: str) -> set[str]:

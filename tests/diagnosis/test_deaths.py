@@ -522,12 +522,13 @@ def test_another_program_of_the_same_log(b: ModuleType, neighbour: str, speaks: 
 def test_a_log_in_which_no_engine_speaks(b: ModuleType, said: str, limit: bool, cause: str) -> None:
     """It failed earlier; it leads where it explains what the engine says, and not where that has a cause apart."""
     w = b.World()
+    other = "diarize.log" if limit else "rank3.log"
     w.pod()
     w.start("chat.log", 0, Scope(pod=b.POD), ready=False)
-    w.add("diarize.log", 40, said or "segment 41 of 60", level="INFO")
+    w.add(other, 40, said or "segment 41 of 60", level="INFO")
     if said:
-        w.answer("diarize.log", 41)
-    w.add("diarize.log", 42, b.oom_text(), level="ERROR")
+        w.answer(other, 41)
+    w.add(other, 42, b.oom_text(), level="ERROR")
     if limit:
         w.kill("kern.log", 70, oom_scope="container")
         w.exited("describe.txt", 72, 137, "OOMKilled")
