@@ -6,15 +6,16 @@ anybody at all. What befell another service then may be an incident, but it is n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ..model import Event
 from ..parsers import mentions, notes
 from ..regexes import lazy_regex
 from . import bystanders, told
 from .case import Case
-from .entities import CLUSTER_NAME, NO_ENGINE
+from .entities import CLUSTER_NAME, NO_ENGINE, models_of
 from .model import Asked
+from .pod_names import telling_words
 
 _SUBJECT = lazy_regex(
     r"(?i)[\W_]*(?:subj(?:ect)?|betr(?:eff)?|objet|asunto|assunto|oggetto|onderwerp|title|titel|titre|тема|件名|主题|标题)"
@@ -28,27 +29,67 @@ _PASSING = lazy_regex(
     r"|邻居|其他团队|别的(?:组|团队)|无关|他のチーム|隣の"
 )
 """How people mention what stands beside the one that they ask about."""
+_QUESTION = lazy_regex(
+    r"(?i)[`*\"„“«「].*[?？]|\b(?:frage|question|pregunta|pergunta|domanda|vraag|вопрос|why|warum|wieso|weshalb|pourquoi|waarom|perché"
+    r"|почему|por ?qu[eé])\b|为什么|为何|怎么回事|なぜ|質問|问题是"
+)
+_SUSPECTS = lazy_regex(
+    r"(?i)\b(?:because|caus\w*|due to|blame|related|fault|wegen|schuld|ursache|à cause|culpa|oorzaak|colpa|из-за"
+    r"|(?:is|could|can|kann|est-ce|será|es) (?:it|that|es|que)|ignor\w+|tickets?)\b|因为|导致|引起|のせい|原因"
+)
+"""Whom a question suspects, it does not ask about."""
+_OTHERS = lazy_regex(
+    r"(?i)(?:^|/)(?:others?|otros?|autres?|andere|altr[io]|outros|neighbou?rs?|unrelated|rest[-_]of|misc)(?=[-_./])"
+)
+"""Folders and files of what stands beside."""
 _TOKENS = lazy_regex(r"[\s`'\"“”„«»(),;|<>]+|[.:](?=\s|$)")
 _WORDS = lazy_regex(r"(?P<letters>\p{Latin}*)[\p{Latin}\p{N}]*")
 """Latin words stand without a space in Chinese and Japanese."""
 
+_STATES = (*bystanders.STATES, "container_terminated", "container_waiting")
+
 
 def of(case: Case) -> Asked:
-    """The first that anybody names of those of whom the bundle shows more, and where."""
+    """The first that anybody names of those of whom the bundle shows more, with what is called like it, and where."""
     requests = list(_requests(case))
     candidates = _candidates(case) if requests else []
-    names = {entity: words for entity in candidates if (words := bystanders.called(case, entity))}
-    for event, words in requests:
-        if named := _named(words, names):
-            return Asked(named, event.locator)
+    called = {entity: bystanders.called(case, entity) for entity in candidates}
+    models = _models(case) if requests else {}
+    for event, said, pointed in requests:
+        held = {e: said & (words | models.get(e, frozenset()) if pointed else words) for e, words in called.items()}
+        best = {name for name, words in held.items() if words and not any(words < other for other in held.values())}
+        if best:
+            kin = {name for name, words in called.items() if any(words & called[one] for one in best)}
+            return Asked(frozenset(best | kin), event.locator)
     return Asked()
 
 
 def is_beside(case: Case, entity: str) -> bool:
-    """True for what befell another service than the one that people ask about, whose log is here."""
+    """True for what befell another service than the one that people ask about, of which a log or an end is here.
+
+    Without a word of theirs, what they put into a folder of other things is beside what they did not.
+    """
     if not entity or entity.startswith(("cid:", "uid:")):
         return False
-    return any(map(case.lives_of, case.asked.entities)) and not _is_of_asked(case, entity)
+    if not case.asked.entities:
+        return _is_put_aside(case, entity)
+    shown = any(map(case.lives_of, case.asked.entities)) or any(
+        not death.graceful and death.entity in case.asked.entities for death in case.deaths
+    )
+    return shown and not _is_of_asked(case, entity)
+
+
+def is_elsewhere(case: Case, event: Event) -> bool:
+    """True for a fact of a machine on which none of those ran that somebody asks about."""
+    homes = [name for name in case.asked.entities if case.nodes.homes.get(name)]
+    return bool(homes) and all(case.nodes.apart(name, event) for name in homes)
+
+
+def _is_put_aside(case: Case, entity: str) -> bool:
+    def aside(name: str) -> bool:
+        return all(_OTHERS.search(source) for life in case.lives_of(name) for source in life.sources)
+
+    return bool(case.lives_of(entity)) and aside(entity) and not all(map(aside, bystanders.speakers(case)))
 
 
 def _is_of_asked(case: Case, entity: str) -> bool:
@@ -68,7 +109,7 @@ def _is_of_asked(case: Case, entity: str) -> bool:
 def _candidates(case: Case) -> list[str]:
     """Whoever speaks as an engine here, and whatever has a state that may be one."""
     speaking = {name for name in bystanders.speakers(case) if not bystanders.is_something_else(case, name)}
-    states = {case.entities.of(event) for event in case.of_kind(*bystanders.STATES)} - {""}
+    states = {case.entities.of(event) for event in case.of_kind(*_STATES)} - {""}
     return [*speaking, *(name for name in states - speaking if not _stands_beside(case, name))]
 
 
@@ -78,8 +119,10 @@ def _stands_beside(case: Case, entity: str) -> bool:
     return strange or bystanders.is_something_else(case, entity)
 
 
-def _requests(case: Case) -> Iterator[tuple[Event, frozenset[str]]]:
-    """What people wrote, with its words: subjects first, then notes, then other texts without a log, from the top.
+def _requests(case: Case) -> Iterator[tuple[Event, frozenset[str], bool]]:
+    """What people wrote, with its words: subjects first, then questions, then notes and other texts, from the top.
+
+    The last is true for subjects and questions: there a model's name means the engine that serves it.
 
     The names of files are left out: what is attached is not yet what is asked about.
     """
@@ -93,16 +136,28 @@ def _requests(case: Case) -> Iterator[tuple[Event, frozenset[str]]]:
         ),
         key=lambda event: (event.channel != notes.CHANNEL, event.locator.source, event.locator.order),
     )
-    subjects = [event for event in written if _SUBJECT.match(event.text)]
-    for event in (*subjects, *written):
-        if not _PASSING.search(event.text) and not mentions.ANOTHER_TIME.search(event.text):
-            yield event, _words(" ".join(token for token in _TOKENS.split(event.text.lower()) if token not in files))
+    subjects = [(event, event.text) for event in written if _SUBJECT.match(event.text)]
+    questions = [
+        (event, sentence)
+        for event in written
+        for sentence in told.SENTENCE.findall(event.text)
+        if _QUESTION.search(sentence) and not _SUSPECTS.search(sentence)
+    ]
+    pointed = [*subjects, *questions]
+    for number, (event, text) in enumerate((*pointed, *((event, event.text) for event in written))):
+        if not _PASSING.search(text) and not mentions.ANOTHER_TIME.search(text):
+            words = _words(" ".join(token for token in _TOKENS.split(text.lower()) if token not in files))
+            yield event, words, number < len(pointed)
 
 
-def _named(said: frozenset[str], names: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Whom words name; of `chat` and `chat-embed` only the one that explains more of them."""
-    held = {entity: words & said for entity, words in names.items() if words & said}
-    return frozenset(entity for entity, words in held.items() if not any(words < other for other in held.values()))
+def _models(case: Case) -> dict[str, frozenset[str]]:
+    """The words by which people call the models that engines serve, by engine."""
+    found: dict[str, frozenset[str]] = {}
+    for event in case.of_kind("engine_args", "engine_config"):
+        names = (name.rstrip("/").rpartition("/")[2] for name in models_of(event.fields))
+        words = frozenset(word for name in names for word in telling_words(name.replace(".", "-")))
+        found[case.entities.of(event)] = found.get(case.entities.of(event), frozenset()) | words
+    return found
 
 
 def _words(text: str) -> frozenset[str]:

@@ -176,14 +176,16 @@ def stated(events: Sequence[Event]) -> Entities:
 def _speakers(units: Collection[str]) -> dict[str, str]:
     """Syslog identifiers → units: a unit's name, and that of the template of a single instance, as of `vllm@chat`.
 
-    systemd takes the name of the program for an identifier, which a template is called after as a rule.
+    systemd takes the name of the program for an identifier, which a template is called after as a rule; who runs
+    several writes `SyslogIdentifier=%p-%i`.
     """
     instances: dict[str, list[str]] = {}
     for unit in units:
         template, at, _ = unit.partition("@")
         if at:
             instances.setdefault(template, []).append(unit)
-    return {template: only[0] for template, only in instances.items() if len(only) == 1} | {u: u for u in units}
+    named = {unit.replace("@", "-", 1): unit for unit in units if "@" in unit}
+    return {template: only[0] for template, only in instances.items() if len(only) == 1} | named | {u: u for u in units}
 
 
 def shown_as_engine(spec: Event) -> bool:

@@ -12,7 +12,7 @@ from ..clocks.yearless import DAY_S, nearest_turn_s
 from ..clocks.years import YEAR_S
 from ..model import Finding, Role, StampForm, Timestamp
 from ..regexes import lazy_regex
-from . import jobs
+from . import asked, jobs
 from .case import Case
 from .ends import OF_PEERS, PEER_LOST, faults_of
 from .entities import ENGINE_CHANNELS, ENGINE_COMM
@@ -156,16 +156,14 @@ def objection(case: Case, death: Death, finding: Finding) -> str:
         return "other_entity"
     if of_log and in_run:
         return "other_run"  # of the same entity: a death without its log has no claim on another run's lines
-    if not owner and (case.nodes.apart(death.entity, finding.event) or _apart_from_asked(case, death, finding)):
+    if not owner and (case.nodes.apart(death.entity, finding.event) or _is_apart(case, death, finding)):
         return "other_host"
     return _outside_run(death, finding) or _in_time(case, death, finding, bool(owner))
 
 
-def _apart_from_asked(case: Case, death: Death, finding: Finding) -> bool:
-    """True for a fact of a machine on which none of the replicas ran that somebody asks about."""
-    homes = [name for name in case.asked.entities if case.nodes.homes.get(name)]
+def _is_apart(case: Case, death: Death, finding: Finding) -> bool:
     ours = any(case.entities.same(death.entity, name) for name in case.asked.entities)
-    return ours and bool(homes) and all(case.nodes.apart(name, finding.event) for name in homes)
+    return ours and asked.is_elsewhere(case, finding.event)
 
 
 REBOOTS = frozenset({

@@ -46,7 +46,7 @@ def without_death(
     trouble = (_counted, *full, _standing, _queueing, _leaking, _starved, _unpaired, _failing, _refused)
     for build in (first, *trouble, last, _raised):
         found = build(case)
-        if found is not None:
+        if found is not None and not asked.is_beside(case, found.entity):
             yield found
             return
 
@@ -96,6 +96,8 @@ def _survived(case: Case, finding: Finding) -> bool:
     if asked.is_beside(case, owner) or bystanders.is_of_another_namespace(case, owner):
         return True
     if _is_after_all(case, event) or (finding.signature in evidence_stage.REBOOTS and _was_drained(case)):
+        return True
+    if asked.is_elsewhere(case, event) and bystanders.is_unidentified(case, owner):
         return True
     return bystanders.is_elsewhere(case, event) or bystanders.is_past(case, event) or outlived(case, event)
 

@@ -36,7 +36,7 @@ _UNSURE = lazy_regex(
 )
 _ROW = lazy_regex(r"\S {2,}\S.*? {2,}\S")
 """Columns: a program's table, whatever sentence stands in the last one."""
-_SENTENCE = lazy_regex(r"[^.!?。！？]+(?:\.(?=\w)[^.!?。！？]*)*[.!?。！？]*")
+SENTENCE = lazy_regex(r"[^.!?。！？]+(?:\.(?=\w)[^.!?。！？]*)*[.!?。！？]*")
 _QUOTED = lazy_regex(
     r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|„[^“”\n]{1,200}[“”]|«[^»\n]{1,200}»|`[^`\n]{1,200}`|'[^'\n]{3,200}'"
 )
@@ -55,7 +55,7 @@ def ends(case: Case) -> list[Finding]:
     if any(deaths) or bystanders.seen_running(case):
         return []
     for event in case.said:
-        for sentence in _SENTENCE.findall(_QUOTED.sub(" ", event.text)):
+        for sentence in SENTENCE.findall(_QUOTED.sub(" ", event.text)):
             if (code := _end_in(sentence)) is not None:
                 return [conclude("told_end", event, {"exit_code": code} if code else {})]
     return []

@@ -114,3 +114,56 @@ def test_what_a_scheduler_killed_is_no_unit(b: ModuleType, unit: bool) -> None:
     w.add("messages", 299, "slurmstepd: error: Detected 1 oom_kill event in StepId=40119.0. Some of the step tasks"
           " have been OOM Killed.", channel="host", level="ERROR")  # fmt: skip
     assert (w.diagnosis().verdict.cause.id == "insufficient_evidence") is unit
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        (("Since noon embed falls over again and again.", "Was `chat` hit as well, yes or no?"), "ctr:chat"),
+        (("Since noon embed falls over again and again.", "Why is chat slow since then?"), "ctr:chat"),
+        (("500s on embed since noon.", "The chat was restarted as well, sure it took us along?"), "ctr:embed"),
+        (("500s on embed since noon.", "Why does it fail, is it because of the chat?"), "ctr:embed"),
+        (("Everything is red since noon.", "Warum antwortet Ministral nicht mehr?"), "ctr:chat"),
+        (("Ministral was rolled out yesterday.", "500s on embed since noon."), "ctr:embed"),
+    ],
+    ids=["a question with its name marked", "a question", "a guess", "a suspicion", "by its model", "a model in passing"],
+)
+def test_a_question_names_whom_it_is_about(b: ModuleType, said: tuple[str, str], asked: str) -> None:
+    w = two(b, said[0])
+    w.add("ticket.txt", None, said[1], channel="plain")
+    w.add("chat.log", 0.2, "non-default args: {}", "engine_args", scope=Scope(container="chat"),
+          model="/srv/models/Ministral-8B-Instruct")  # fmt: skip
+    assert asked in w.case().asked.entities
+
+
+@pytest.mark.parametrize(
+    ("folder", "leads"), [("other-things/", "healthy"), ("things/", "gpu_oom.weights")], ids=["set aside", "beside"]
+)
+def test_what_lies_in_a_folder_of_other_things(b: ModuleType, folder: str, leads: str) -> None:
+    """Nobody wrote a word: the folder says what was asked about, and what was not."""
+    w = b.World()
+    w.start("chat/previous.log", 0)
+    w.answer("chat/previous.log", 3600)
+    w.start(f"{folder}embed/log.txt", 900, loaded=False)
+    w.fail(f"{folder}embed/log.txt", 930, frames=b.LOADING, envelope="")
+    assert w.diagnosis().verdict.cause.id == leads
+
+
+def test_an_end_that_only_a_status_tells_is_enough_to_be_asked_about(b: ModuleType) -> None:
+    """The pod is gone, and with it its log; the log of another engine, which nobody asked about, is there."""
+    w = two(b, "Subject: summary was evicted and came back under another name")
+    w.pod("describe.txt", name="summary-6f9c7d5b8-x2k4p")
+    w.exited("describe.txt", 700, 137, "Evicted", "summary-6f9c7d5b8-x2k4p")
+    d = w.diagnosis()
+    assert d.incidents[0].entity == "pod:summary-6f9c7d5b8-x2k4p"
+    assert "ctr:embed" in {incident.entity for incident in d.incidents[1:]}
+
+
+def test_instances_of_a_template_speak_under_their_own_names(b: ModuleType) -> None:
+    """`SyslogIdentifier=%p-%i` in one journal: the lines of `vllm-mail` are of `vllm@mail`, not of its sibling."""
+    w = b.World()
+    for unit in ("mail", "legal"):
+        w.add("journal", 0, f"Started vllm@{unit}.service.", channel="systemd", scope=Scope(unit=f"vllm@{unit}"))
+    for n, unit in enumerate(("mail", "legal")):
+        w.add("journal", 1 + n, "vLLM API server version 0.11.0", "engine_args", engine_version="0.11.0", ident=f"vllm-{unit}")
+    assert {life.entity for life in w.case().lives} == {"unit:vllm@mail", "unit:vllm@legal"}
