@@ -110,7 +110,7 @@ def _candidates(case: Case) -> list[str]:
     """Whoever speaks as an engine here, and whatever has a state that may be one."""
     speaking = {name for name in bystanders.speakers(case) if not bystanders.is_something_else(case, name)}
     states = {case.entities.of(event) for event in case.of_kind(*_STATES)} - {""}
-    return [*speaking, *(name for name in states - speaking if not _stands_beside(case, name))]
+    return sorted(speaking | {name for name in states - speaking if not _stands_beside(case, name)})
 
 
 def _stands_beside(case: Case, entity: str) -> bool:
@@ -122,9 +122,8 @@ def _stands_beside(case: Case, entity: str) -> bool:
 def _requests(case: Case) -> Iterator[tuple[Event, frozenset[str], bool]]:
     """What people wrote, with its words: subjects first, then questions, then notes and other texts, from the top.
 
-    The last is true for subjects and questions: there a model's name means the engine that serves it.
-
-    The names of files are left out: what is attached is not yet what is asked about.
+    The last is true for subjects and questions: there a model's name means the engine that serves it. The names of
+    files are left out: what is attached is not yet what is asked about.
     """
     logs = {source for life in case.lives for source in life.sources}
     files = {source.path.rpartition("/")[2].lower() for source in case.sources}
