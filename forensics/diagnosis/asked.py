@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..model import Event
-from ..parsers import mentions, notes
+from ..parsers import commands, mentions, notes
 from ..regexes import lazy_regex
 from . import bystanders, told
 from .case import Case
@@ -131,7 +131,8 @@ def _requests(case: Case) -> Iterator[tuple[Event, frozenset[str], bool]]:
         (
             event
             for event in case.said
-            if (event.channel == notes.CHANNEL or event.locator.source not in logs) and not told.is_row(event.text)
+            if event.channel == notes.CHANNEL or event.locator.source not in logs
+            if not told.is_row(event.text) and not commands.is_command(event.text)
         ),
         key=lambda event: (event.channel != notes.CHANNEL, event.locator.source, event.locator.order),
     )

@@ -549,7 +549,7 @@ def test_trouble_of_another_service_in_the_same_export(
     w = b.World()
     w.start("export.log", 0, Scope(pod=b.POD))
     w.answer("export.log", 3600, scope=Scope(pod=b.POD))
-    w.fail("export.log" if shared else "other.log", failed, scope=Scope(pod=other))
+    w.fail("export.log" if shared else "second.log", failed, scope=Scope(pod=other))
     w.pod("pod.yaml")
     w.exited("pod.yaml", 9000, 1)
     if told:
