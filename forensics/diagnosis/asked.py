@@ -33,6 +33,7 @@ _QUESTION = lazy_regex(
     r"(?i)[`*\"„“«「].*[?？]|\b(?:frage|question|pregunta|pergunta|domanda|vraag|вопрос|why|warum|wieso|weshalb|pourquoi|waarom|perché"
     r"|почему|por ?qu[eé])\b|为什么|为何|怎么回事|なぜ|質問|问题是"
 )
+"""How people ask, or mark a name in what they ask."""
 _SUSPECTS = lazy_regex(
     r"(?i)\b(?:because|caus\w*|due to|blame|related|fault|wegen|schuld|ursache|à cause|culpa|oorzaak|colpa|из-за"
     r"|(?:is|could|can|kann|est-ce|será|es) (?:it|that|es|que)|ignor\w+|tickets?)\b|因为|导致|引起|のせい|原因"
@@ -53,7 +54,7 @@ def of(case: Case) -> Asked:
     """The first that anybody names of those of whom the bundle shows more, with what is called like it, and where."""
     requests = list(_requests(case))
     candidates = _candidates(case) if requests else []
-    called = {entity: bystanders.called(case, entity) for entity in candidates}
+    called = {entity: case.called(entity) for entity in candidates}
     models = _models(case) if requests else {}
     for event, said, pointed in requests:
         held = {e: said & (words | models.get(e, frozenset()) if pointed else words) for e, words in called.items()}
@@ -94,11 +95,9 @@ def _is_put_aside(case: Case, entity: str) -> bool:
 
 def _is_of_asked(case: Case, entity: str) -> bool:
     """True for the one that is asked about, what is named like it, and a log of nobody that may be its own."""
-    if any(case.entities.same(entity, name) or bystanders.are_alike(entity, name) for name in case.asked.entities):
+    if any(case.entities.same(entity, name) or bystanders.are_kin(case, entity, name) for name in case.asked.entities):
         return True
-    own = bystanders.called(case, entity)
-    if any(own & bystanders.called(case, name) for name in case.asked.entities):
-        return True
+    own = case.called(entity)
     if not entity.startswith("file:"):
         return False
     if not own or not any(bystanders.speaks_as_engine(case, name) for name in case.asked.entities):

@@ -27,7 +27,7 @@ from .entities import (
     words_of,
 )
 from .model import Death, Life
-from .pod_names import named_in, telling_words, workload_of
+from .pod_names import named_in, workload_of
 
 _NAMED = (
     "pod_spec", "pod_status", "container_state", "container_terminated", "container_waiting", "docker_state",
@@ -80,10 +80,14 @@ def is_foreign(case: Case, entity: str) -> bool:
 
 
 def may_be_one(case: Case, entity: str, other: str) -> bool:
-    """True for names that are alike or share a telling word, and where a file's name tells nothing."""
-    one, two = called(case, entity), called(case, other)
-    nameless = (entity.startswith("file:") and not one) or (other.startswith("file:") and not two)
-    return nameless or are_alike(entity, other) or not one.isdisjoint(two)
+    """True for names of one service, and where a file's name tells nothing."""
+    nameless = any(name.startswith("file:") and not case.called(name) for name in (entity, other))
+    return nameless or are_kin(case, entity, other)
+
+
+def are_kin(case: Case, one: str, other: str) -> bool:
+    """True for names that are alike, or share a word by which people call them: those of one service."""
+    return are_alike(one, other) or not case.called(one).isdisjoint(case.called(other))
 
 
 def is_another_unit(case: Case, death: Death) -> bool:
@@ -137,16 +141,6 @@ def _calling(entity: str) -> str:
     """The name without what tells replicas apart, and a log's without what tells its pieces: `chat.debug.log`."""
     kind, _, name = entity.partition(":")
     return name.rpartition("/")[2].partition(".")[0] if kind == "file" else workload_of(entity)
-
-
-def called(case: Case, entity: str) -> frozenset[str]:
-    """The telling words of an entity's names; of its log's, where it has none but an id."""
-    if entity not in case.called:
-        known = [name for name in case.entities.members(entity) if not name.startswith(("cid:", "uid:", "file:"))]
-        names = [workload_of(name) if name.startswith("pod:") else _bare(name) for name in known]
-        names = names or [source for life in case.lives_of(entity) for source in life.sources]
-        case.called[entity] = frozenset(word for name in names for word in telling_words(name))
-    return case.called[entity]
 
 
 def _are_replicas(one: str, other: str) -> bool:
@@ -221,7 +215,7 @@ def may_tell_of(case: Case, path: str, entity: str) -> bool:
     """True for nobody's measurements that may be an engine's: the only one served, or the file bears its name."""
     served = {life.entity for life in case.lives if life.last_activity is not None or life.ready is not None}
     named = {f"{owner.partition(':')[0]}:{_calling(owner)}": owner for owner in served}
-    apart = {(called(case, owner), *_NUMBERS.findall(name)) for name, owner in named.items()}
+    apart = {(case.called(owner), *_NUMBERS.findall(name)) for name, owner in named.items()}
     return len(apart) <= 1 or case.entities.same(named.get(named_in(path, named), ""), entity)
 
 

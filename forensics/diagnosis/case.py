@@ -12,6 +12,7 @@ from . import templates
 from .entities import Entities
 from .model import Asked, Death, Life, Trend
 from .nodes import Nodes
+from .pod_names import telling_words, workload_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Case:
     """Lives by their owner, once they were asked for."""
     _owners: set[str] = field(default_factory=set, repr=False)
     """Who owns a life or a death, once that was asked for."""
-    called: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
+    _called: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
     """The words by which people call an entity, as far as they were asked for."""
 
     def of_kind(self, *kinds: str) -> Iterator[Event]:
@@ -81,6 +82,15 @@ class Case:
             for life in self.lives:
                 self._runs.setdefault(self.entities.key(life.entity), []).append(life)
         return self._runs.get(self.entities.key(entity), ()) if entity else ()
+
+    def called(self, entity: str) -> frozenset[str]:
+        """The telling words of an entity's names; of its log's, where it has none but an id."""
+        if entity not in self._called:
+            known = [n for n in self.entities.members(entity) if not n.startswith(("cid:", "uid:", "file:"))]
+            names = [workload_of(name) if name.startswith("pod:") else name.partition(":")[2] for name in known]
+            names = names or [source for life in self.lives_of(entity) for source in life.sources]
+            self._called[entity] = frozenset(word for name in names for word in telling_words(name))
+        return self._called[entity]
 
     def shaky(self, source: str, layer: str) -> bool:
         """True when nothing ties a source's printed times to UTC, so that they may be hours off."""

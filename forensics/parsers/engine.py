@@ -81,14 +81,11 @@ def refine(event: Event) -> Event:
     text = event.text
     if event.kind != "log":
         return event
-    if "HTTP/" in text or text.startswith("[GIN] "):
-        found = _ACCESS.fullmatch(text) or _GIN.match(text)
+    if "HTTP/" in text or text.startswith("[GIN] ") or ": request: " in text:
+        found = _ACCESS.fullmatch(text) or _GIN.match(text) or _SLOTS.fullmatch(text)
         if found:
             fields = {"method": found["method"], "path": found["path"], "status": int(found["status"])}
             return _as(event, "access", fields)
-    if ": request: " in text and (found := _SLOTS.fullmatch(text)):
-        fields = {"method": found["method"], "path": found["path"], "status": int(found["status"])}
-        return _as(event, "access", fields)
     if text == "Success" and (found := _ROUTER_JSON.search(event.raw)):
         return _as(event, "access", {"method": "POST", "path": f"/{found['span']}", "status": 200})
     if ": Success" in text and "total_time=" in text and (found := _ROUTER.fullmatch(text)):
